@@ -1,0 +1,208 @@
+/**
+ * What the rest of Sandlot asks of one machine's sandboxes.
+ *
+ * ## Terms
+ * - A **host id** names a started sandbox on this machine (cgroup leaf, FIFOs, `--root`); it exists before the sandbox id does.
+ * - A **blank** is a started sandbox with the agent and no image yet. It belongs to nobody and costs no owner anything.
+ * - **Checkout** dresses a blank: layers, limits and identity. From then on it is a sandbox with an owner, never reused after stop.
+ * - A **world** is the namespaces and overlay root in which commands live. `main` is opened by checkout; `grade` is opened over
+ *   main's files when main is certainly empty.
+ * - A sandbox's **fate** is how it ended, recorded once. It outranks what any worker says about the same attempt.
+ *
+ * ## A life
+ * ```
+ * createBlank ─▶ blank ─ checkout ─▶ running ─ stop ─▶ gone
+ *                  └──── discard ───────┴─ dies alone ─▶ gone (fate says why)
+ * create = a cold start: spec mounts instead of hot-mounted layers, then the same `running`
+ * ```
+ * A pool calls `createBlank` ahead of need; the node calls `checkout` when an attempt is admitted, drives the commands through
+ * `guest`, and calls `stop` when the attempt is over. After a daemon's death the next one calls `recover` once, before anything
+ * else: each sandbox found is adopted (its agent answers and its owner still wants it) or stopped.
+ *
+ * ## Rules for implementers
+ * Every call takes a signal and has a deadline. An aborted or failed call leaves nothing behind. `stop` is idempotent and always
+ * ends in a fate. No call names a path that a client chose. The conformance suite (`conformance/driver.ts`) is the judge.
+ */
+import type { Guest } from './guest/guest.ts'
+
+/** How a driver differs from another; the conformance suite tests a missing capability to fail with `unsupported`. */
+export interface DriverCapabilities {
+  /** Layers can be mounted into a running blank; without it `checkout` is refused and only `create` works. */
+  readonly hotMount: boolean
+  readonly memorySnapshot: boolean
+  /** Limits of memory and processor time are enforced by the machine. */
+  readonly limits: boolean
+}
+
+/** One read-only layer: an EROFS image on this machine. */
+export interface Layer {
+  /** `sha256:…` of the image file. */
+  readonly digest: string
+  /** Absolute path of the image file on this machine. */
+  readonly path: string
+}
+
+/** Limits in force for a sandbox; every field is set by the caller, no defaults below this line. */
+export interface SandboxLimits {
+  readonly memoryBytes: number
+  /** Processors, may be a fraction; the quota of the host cgroup. */
+  readonly cpus: number
+  /** Processes inside, over all users. */
+  readonly pidsMax: number
+  /** Size of the main world's writable layer. */
+  readonly diskBytes: number
+  readonly nofileMax: number
+}
+
+/** What a checkout or a cold start is given. */
+export interface SandboxSpec {
+  /** `sb_` + 20 characters. */
+  readonly id: string
+  /** Bottom first. */
+  readonly layers: readonly Layer[]
+  readonly limits: SandboxLimits
+  readonly hostname: string
+  /** The agent ends the sandbox after this long without a daemon. Milliseconds. */
+  readonly detachedMs: number
+  /** The agent ends the sandbox this long after checkout, whatever happens. Milliseconds. */
+  readonly lifetimeMs?: number
+}
+
+/** `grade` over main's files. */
+export interface GradeWorldSpec {
+  readonly world: string
+  /** An ended world whose files are seen below this world's own. */
+  readonly below: string
+}
+
+export const FATES = [
+  /** `stop` was called. */
+  'stopped',
+  /** The sandbox's own memory limit was hit and the kernel killed it: evidence in `detail`. */
+  'oom_limit',
+  /** Killed for memory by the machine, its own limit not hit. */
+  'oom_host',
+  /** The agent ended it: its lifetime or its time without a daemon was over. */
+  'expired',
+  /** The agent broke the protocol. */
+  'protocol',
+  /** Anything else: killed from outside, crashed. */
+  'lost',
+] as const
+export type FateKind = (typeof FATES)[number]
+
+/** How a sandbox ended, and what it used. Recorded once, before its cgroup is removed. */
+export interface Fate {
+  readonly kind: FateKind
+  /** One line of evidence for a person: counters, signals, last words of the runtime's log. */
+  readonly detail: string
+  readonly usage: Usage
+}
+
+/** From the host's cgroup; zero where the machine doesn't account it. */
+export interface Usage {
+  readonly cpuMs: number
+  readonly memoryBytes: number
+  readonly memoryPeakBytes: number
+}
+
+/** A started sandbox without an image. */
+export interface Blank {
+  readonly hostId: string
+  /** Resolves when it dies while still blank. Never rejects. */
+  readonly gone: Promise<Fate>
+}
+
+/** A sandbox with an owner. */
+export interface Sandbox {
+  readonly id: string
+  readonly hostId: string
+  readonly guest: Guest
+  readonly spec: SandboxSpec
+  /** Resolves once, however it ends. Never rejects. */
+  readonly gone: Promise<Fate>
+}
+
+/** What `recover` found alive: an agent that answered, with what the driver stored about it at checkout. */
+export interface Recovered {
+  readonly sandbox: Sandbox
+}
+
+/** One thing the machine has or lacks. */
+export interface ProbeFinding {
+  readonly name: string
+  readonly ok: boolean
+  /** A version or what was found. */
+  readonly found: string
+  /** The command that mends it, when not ok. */
+  readonly mend?: string
+  /** False: the driver works without it, worse. */
+  readonly required: boolean
+}
+
+export interface Wait {
+  readonly signal?: AbortSignal
+}
+
+export interface RuntimeDriver extends AsyncDisposable {
+  readonly name: 'gvisor' | 'fake'
+  readonly capabilities: DriverCapabilities
+
+  /** Looks at the machine; starts nothing that outlives the call. */
+  probe(wait?: Wait): Promise<readonly ProbeFinding[]>
+
+  /** Finds sandboxes that an earlier daemon left, reaps blanks and what doesn't answer, returns the rest. Called once, first. */
+  recover(wait?: Wait): Promise<readonly Recovered[]>
+
+  /** Starts a sandbox that has no image yet. Fails with `create_failed`. */
+  createBlank(wait?: Wait): Promise<Blank>
+
+  /**
+   * Dresses a blank and opens its world `main`. The blank is used up, also by a failure (it is stopped then).
+   * Fails with `create_failed`, or `unsupported` without the capability `hotMount`.
+   */
+  checkout(blank: Blank, spec: SandboxSpec, wait?: Wait): Promise<Sandbox>
+
+  /** A cold start: the same result as createBlank + checkout, with the layers as mounts of the sandbox's own specification. */
+  create(spec: SandboxSpec, wait?: Wait): Promise<Sandbox>
+
+  /** Ends world `below` for certain, then opens `world` over its files. Fails with `world_not_empty` when it won't end. */
+  openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait?: Wait): Promise<void>
+
+  /** What it uses now. */
+  usage(sandbox: Sandbox): Promise<Usage>
+
+  /** Ends a sandbox or a blank with all its processes, and removes what it left on the machine. Idempotent. */
+  stop(sandbox: Sandbox | Blank, wait?: Wait): Promise<Fate>
+
+  /** Stops everything this driver started or recovered. Idempotent. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export const DRIVER_ERROR_CODES = [
+  /** The sandbox did not come up; a retry may help. */
+  'create_failed',
+  /** The driver or the machine can't do this. */
+  'unsupported',
+  /** A world would not end in time. */
+  'world_not_empty',
+  /** The sandbox ended before or during the call; `fate` tells how. */
+  'sandbox_gone',
+] as const
+export type DriverErrorCode = (typeof DRIVER_ERROR_CODES)[number]
+
+/** A failure of the platform, never of a workload. */
+export class DriverError extends Error {
+  override readonly name = 'DriverError'
+  readonly code: DriverErrorCode
+  /** What to do about it, for a person. */
+  readonly hint: string
+  readonly fate?: Fate
+
+  constructor(code: DriverErrorCode, message: string, options: { hint: string; fate?: Fate; cause?: unknown }) {
+    super(message, { cause: options.cause })
+    this.code = code
+    this.hint = options.hint
+    if (options.fate) this.fate = options.fate
+  }
+}
