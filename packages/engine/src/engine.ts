@@ -1,0 +1,26 @@
+import type { Blobs } from './blobs.ts'
+import type { Bus } from './bus.ts'
+import type { Kv } from './kv.ts'
+import type { Log } from './log.ts'
+import type { Queue } from './queue.ts'
+
+/**
+ * Five durable primitives, and the only place where the control plane keeps anything.
+ *
+ * - Payloads are bytes: the caller encodes.
+ * - Each primitive keeps its own promise. There is no atomicity across two: a crash may fall between any two calls, and what
+ *   was called but not yet answered may or may not have happened.
+ * - Every call takes a signal. Calls that wait for somebody else (`tail`, `watch`, `lease`, `request`, `subscribe`) end by the
+ *   signal, by their own deadline, or when the engine closes.
+ * - An implementation passes the suites in `conformance/`.
+ *
+ * Disposing waits for the calls under way, ends those that wait with `closed`, and gives the data directory free. It is
+ * idempotent, and not needed for safety: a process may die at any instant.
+ */
+export interface Engine extends AsyncDisposable {
+  readonly log: Log
+  readonly queue: Queue
+  readonly kv: Kv
+  readonly blobs: Blobs
+  readonly bus: Bus
+}
