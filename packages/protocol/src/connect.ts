@@ -1,0 +1,161 @@
+/**
+ * Requests on the client's WebSocket (`GET /v1/connect`, frames of docs/wire.md). Each is the payload of an `open` frame.
+ *
+ * exec.start   channels 0 stdin, 1 stdout, 2 stderr; event `started`; result `execEnd`
+ * exec.attach  the same for a command that runs or ran, from given offsets; event `offset` before the first data of a channel
+ * file.read    data on channel 1; result `{ sizeBytes }`
+ * file.write   data on channel 0; result `{ sizeBytes }`
+ * file.list    data on channel 1: MessagePack maps `{ name: bytes, kind, sizeBytes, mode, mtimeMs }` one after another; result `{ count }`
+ * tar.out      a pax tar on channel 1; result `{ entries }`
+ * tar.in       a tar on channel 0; result `{ entries }`
+ * worker       leases: see `workerEventFromServer` and `workerEventFromClient`; result `{}` when the run is over
+ */
+import { z } from 'zod'
+import { execOptions } from './exec.ts'
+import { LIMITS } from './limits.ts'
+import { FLAGS } from './outcomes.ts'
+
+const sandbox = z.string()
+const world = z.enum(['main', 'grade']).optional()
+/** Raw bytes, or text. */
+const path = z.union([z.instanceof(Uint8Array), z.string()])
+
+export const connectRequest = z.discriminatedUnion('op', [
+  execOptions.extend({
+    op: z.literal('exec.start'),
+    sandbox,
+    world,
+    stdin: z.boolean(),
+    mode: z.enum(['stream', 'buffered']),
+    /** `ex_…`: chosen by the client, so that a start can be found again after a lost connection. */
+    exec: z.string(),
+  }),
+  z.object({
+    op: z.literal('exec.attach'),
+    sandbox,
+    exec: z.string(),
+    stdoutFrom: z.number().int().nonnegative(),
+    stderrFrom: z.number().int().nonnegative(),
+  }),
+  z.object({
+    op: z.literal('file.read'),
+    sandbox,
+    world,
+    path,
+    offset: z.number().optional(),
+    length: z.number().optional(),
+  }),
+  z.object({
+    op: z.literal('file.write'),
+    sandbox,
+    world,
+    path,
+    mode: z.number().int().optional(),
+    parents: z.boolean(),
+    append: z.boolean(),
+    exclusive: z.boolean(),
+    user: z.string().optional(),
+  }),
+  z.object({ op: z.literal('file.list'), sandbox, world, path }),
+  z.object({ op: z.literal('tar.out'), sandbox, world, path }),
+  z.object({ op: z.literal('tar.in'), sandbox, world, path }),
+  z.object({
+    op: z.literal('worker'),
+    run: z.string(),
+    /** `wk_…`: a worker that reconnects keeps its leases. */
+    worker: z.string(),
+    /** How many leases it holds at most. */
+    slots: z.number().int().min(1).max(LIMITS.concurrency),
+    /** Leases it still holds from before a lost connection. */
+    held: z.array(z.object({ lease: z.string(), token: z.number() })),
+  }),
+])
+export type ConnectRequest = z.infer<typeof connectRequest>
+export type ConnectOp = ConnectRequest['op']
+
+/** A worker's right to one phase of an attempt, until its deadline or a missed heartbeat. */
+export const lease = z.object({
+  lease: z.string(),
+  /** Fencing token: a report with an older one is refused. */
+  token: z.number(),
+  phase: z.enum(['agent', 'grade']),
+  episode: z.string(),
+  key: z.string(),
+  index: z.number(),
+  attempt: z.number(),
+  seed: z.number(),
+  policyVersion: z.number(),
+  sandbox: z.string(),
+  world: z.enum(['main', 'grade']),
+  /** The task as JSON text, or its blob. */
+  taskJson: z.string().nullable(),
+  taskBlob: z.string().nullable(),
+  /** Grade phase: what the episode returned as data, as JSON text or blob. */
+  dataJson: z.string().nullable(),
+  dataBlob: z.string().nullable(),
+  /** Time left of the phase. Milliseconds. */
+  timeoutMs: z.number(),
+  modelTimeoutMs: z.number(),
+})
+export type Lease = z.infer<typeof lease>
+
+export const workerEventFromServer = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('lease'), lease }),
+  /** The report is durable, or refused because another is. */
+  z.object({
+    kind: z.literal('settled'),
+    lease: z.string(),
+    accepted: z.boolean(),
+    reason: z.string().optional(),
+  }),
+  /** Stop working on it: deadline, cancellation, lost sandbox. */
+  z.object({ kind: z.literal('revoked'), lease: z.string(), cause: z.string() }),
+])
+export type WorkerEventFromServer = z.infer<typeof workerEventFromServer>
+
+/** What a worker found. Numbers are checked here once more: only finite ones are a reward. */
+export const workerReport = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('returned'),
+    reward: z.number().optional(),
+    rewards: z.record(z.string(), z.number()).optional(),
+    dataJson: z.string().optional(),
+    dataBlob: z.string().optional(),
+    limit: z.string().max(LIMITS.nameLength).optional(),
+  }),
+  z.object({
+    kind: z.literal('threw'),
+    cause: z.array(z.string().max(LIMITS.causeLength)).max(16),
+  }),
+  z.object({
+    kind: z.literal('model_failed'),
+    cause: z.array(z.string().max(LIMITS.causeLength)).max(16),
+  }),
+  /** The function returned something that is no result: NaN, text, a reward beside a grader. */
+  z.object({
+    kind: z.literal('invalid'),
+    cause: z.array(z.string().max(LIMITS.causeLength)).max(16),
+  }),
+  /** The worker's code saw the deadline or the revocation and stopped. */
+  z.object({ kind: z.literal('aborted') }),
+])
+export type WorkerReport = z.infer<typeof workerReport>
+
+const held = z.object({ lease: z.string(), token: z.number() })
+
+export const workerEventFromClient = z.discriminatedUnion('kind', [
+  /** Heartbeat for all leases held, at least each 15 s. `lagMs`: how late the worker's event loop ran since the last one. */
+  z.object({ kind: z.literal('renew'), leases: z.array(held), lagMs: z.number().nonnegative() }),
+  held.extend({ kind: z.literal('model_started') }),
+  held.extend({ kind: z.literal('model_ended') }),
+  held.extend({
+    kind: z.literal('report'),
+    report: workerReport,
+    /** Time of the phase without model calls and lag, as the worker measured it. */
+    agentMs: z.number().nonnegative(),
+    modelMs: z.number().nonnegative(),
+    lagMs: z.number().nonnegative(),
+    flags: z.array(z.enum(FLAGS)),
+  }),
+])
+export type WorkerEventFromClient = z.infer<typeof workerEventFromClient>

@@ -1,0 +1,317 @@
+import { z } from 'zod'
+import { FAULTS, type Fault } from './outcomes.ts'
+
+interface CatalogueEntry {
+  readonly status: number
+  readonly fault: Fault
+  /** Whether the same request may succeed later. */
+  readonly retry: boolean
+  /** What to do next, when the place that raises it knows nothing better. */
+  readonly hint: string
+}
+
+/** Every error that crosses the wire. One table: HTTP status, whose fault, whether a retry helps, what to do next. */
+export const ERROR_CATALOGUE = {
+  invalid_request: {
+    status: 400,
+    fault: 'caller',
+    retry: false,
+    hint: 'Correct the field that the message names.',
+  },
+  unauthorized: {
+    status: 401,
+    fault: 'caller',
+    retry: false,
+    hint: 'Set SANDLOT_API_KEY, or run on the machine of the daemon, where its key is found by itself.',
+  },
+  forbidden: {
+    status: 403,
+    fault: 'caller',
+    retry: false,
+    hint: 'Use a key whose scope allows this.',
+  },
+  not_found: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'List what there is with `sandlot ps` or `sandlot runs list`.',
+  },
+  route_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'See the list of routes in docs/api.md.',
+  },
+  sandbox_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'List the sandboxes that live with `sandlot ps`.',
+  },
+  sandbox_gone: {
+    status: 410,
+    fault: 'workload',
+    retry: false,
+    hint: 'A sandbox is never used again after it ended: create a new one. `sandlot sandbox logs` tells how this one ended.',
+  },
+  image_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'Build it first: `await client.images.build(Image.debian(…))`, or name an image that `sandlot images list` shows.',
+  },
+  image_build_failed: {
+    status: 422,
+    fault: 'caller',
+    retry: false,
+    hint: 'Read the last lines of the build log in the message.',
+  },
+  exec_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'List the commands of a sandbox with `sandlot sandbox logs ID`.',
+  },
+  exec_failed: {
+    status: 422,
+    fault: 'workload',
+    retry: false,
+    hint: 'The command could not be started: check its path, the working directory and the user.',
+  },
+  file_not_found: {
+    status: 404,
+    fault: 'workload',
+    retry: false,
+    hint: 'List the directory to see what is there.',
+  },
+  file_is_directory: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Use files.list for a directory, or files.download for its whole content.',
+  },
+  file_not_directory: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'A part of the path is not a directory.',
+  },
+  file_not_regular: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Only regular files can be read and written.',
+  },
+  file_exists: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Remove it first, or write without `exclusive`.',
+  },
+  directory_not_empty: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Remove with `recursive: true`.',
+  },
+  permission_denied: {
+    status: 403,
+    fault: 'workload',
+    retry: false,
+    hint: 'The sandbox refuses it: check owner and mode.',
+  },
+  no_space: {
+    status: 507,
+    fault: 'workload',
+    retry: false,
+    hint: "The sandbox's disk is full: ask for more with resources.disk.",
+  },
+  sandbox_limit: {
+    status: 429,
+    fault: 'workload',
+    retry: false,
+    hint: 'A limit of the sandbox was met: ask for more with resources.',
+  },
+  run_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'List the runs with `sandlot runs list`.',
+  },
+  run_exists: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: "Take another name, or say ifExists: 'attach' to read its results or 'replace' to run it again.",
+  },
+  run_differs: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: "A run of this name has another specification: take another name, or say ifExists: 'replace'.",
+  },
+  run_closed: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'The run takes no more tasks: start a new one.',
+  },
+  task_conflict: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Two different tasks have the same key: give each its own with `key: (task, i) => …`.',
+  },
+  lease_lost: {
+    status: 409,
+    fault: 'capacity',
+    retry: false,
+    hint: 'The attempt went to another worker, or is over: drop this result.',
+  },
+  blob_unknown: { status: 404, fault: 'caller', retry: false, hint: 'Upload the content first.' },
+  digest_mismatch: {
+    status: 422,
+    fault: 'caller',
+    retry: false,
+    hint: 'The content is not what its digest says: upload it again.',
+  },
+  unsupported: {
+    status: 501,
+    fault: 'caller',
+    retry: false,
+    hint: 'This daemon or machine cannot do it: see `sandlot doctor`.',
+  },
+  idempotency_conflict: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'This idempotency key was used for another request: take a fresh one.',
+  },
+  too_large: {
+    status: 413,
+    fault: 'caller',
+    retry: false,
+    hint: 'Send less in one request; large contents travel as files or blobs.',
+  },
+  capacity: {
+    status: 503,
+    fault: 'capacity',
+    retry: true,
+    hint: 'The machine holds no more sandboxes now: wait, stop some, or ask for less.',
+  },
+  rate_limited: {
+    status: 429,
+    fault: 'capacity',
+    retry: true,
+    hint: 'Wait a moment and try again.',
+  },
+  draining: {
+    status: 503,
+    fault: 'capacity',
+    retry: true,
+    hint: 'The daemon is stopping: try again when it is back.',
+  },
+  create_failed: {
+    status: 503,
+    fault: 'platform',
+    retry: true,
+    hint: 'Run `sandlot doctor`, and read the daemon’s log.',
+  },
+  sandbox_lost: {
+    status: 503,
+    fault: 'platform',
+    retry: true,
+    hint: 'The sandbox died by no doing of its own: create a new one.',
+  },
+  disk_full: {
+    status: 507,
+    fault: 'platform',
+    retry: true,
+    hint: 'Free space under the data directory of the daemon: nothing was lost.',
+  },
+  timeout: {
+    status: 504,
+    fault: 'platform',
+    retry: true,
+    hint: 'It took longer than allowed: try again, or allow more time.',
+  },
+  unreachable: {
+    status: 503,
+    fault: 'platform',
+    retry: true,
+    hint: 'No daemon answers: start one with `sandlot serve`, or set SANDLOT_URL.',
+  },
+  connection_lost: {
+    status: 503,
+    fault: 'platform',
+    retry: true,
+    hint: 'The connection to the daemon broke: what was asked may or may not have happened.',
+  },
+  cancelled: { status: 499, fault: 'caller', retry: false, hint: 'It was cancelled.' },
+  internal: {
+    status: 500,
+    fault: 'platform',
+    retry: true,
+    hint: 'A fault of Sandlot itself: please report it with the daemon’s log.',
+  },
+} as const satisfies Record<string, CatalogueEntry>
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE
+export const ERROR_CODES = Object.keys(ERROR_CATALOGUE) as ErrorCode[]
+
+/** The one shape of an error answer: `{ error: { code, message, fault, retry, hint, details? } }`. */
+export const errorEnvelope = z.object({
+  error: z.object({
+    code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]),
+    message: z.string(),
+    fault: z.enum(FAULTS),
+    retry: z.boolean(),
+    hint: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  }),
+})
+export type ErrorEnvelope = z.infer<typeof errorEnvelope>
+
+/**
+ * An error that a caller meets: thrown by the server inside, carried as an envelope, thrown again by the SDK.
+ * Decide by `fault` and `retry`; show `message` and `hint` to a person.
+ */
+export class SandlotError extends Error {
+  override readonly name = 'SandlotError'
+  readonly code: ErrorCode
+  readonly hint: string
+  readonly details?: Record<string, unknown>
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { hint?: string; details?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.hint = options.hint ?? ERROR_CATALOGUE[code].hint
+    if (options.details) this.details = options.details
+  }
+
+  get fault(): Fault {
+    return ERROR_CATALOGUE[this.code].fault
+  }
+
+  get retry(): boolean {
+    return ERROR_CATALOGUE[this.code].retry
+  }
+
+  get status(): number {
+    return ERROR_CATALOGUE[this.code].status
+  }
+
+  toEnvelope(): ErrorEnvelope {
+    const { code, message, fault, retry, hint, details } = this
+    return { error: { code, message, fault, retry, hint, ...(details ? { details } : {}) } }
+  }
+
+  static fromEnvelope(envelope: ErrorEnvelope): SandlotError {
+    const { code, message, hint, details } = envelope.error
+    return new SandlotError(code, message, { hint, ...(details ? { details } : {}) })
+  }
+}

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import { LIMITS } from './limits.ts'
+import { durationMs } from './quantity.ts'
+import { environment } from './sandbox.ts'
+
+const noNul = z.string().refine((text) => !text.includes('\0'), 'holds a NUL character')
+
+/** A command: an argument array, or text for `sh -c`. */
+export const command = z.union([
+  noNul.min(1, 'the command is empty').max(LIMITS.argvBytes),
+  z
+    .array(noNul)
+    .min(1, 'the command is empty')
+    .max(LIMITS.argvItems)
+    .refine(
+      (argv) => argv.reduce((sum, argument) => sum + argument.length + 1, 0) <= LIMITS.argvBytes,
+      `longer than ${LIMITS.argvBytes} bytes: write it to a file in the sandbox and run that`,
+    ),
+])
+export type Command = z.infer<typeof command>
+
+/** The argument array of a command. */
+export function argvOf(value: Command): string[] {
+  return typeof value === 'string' ? ['/bin/sh', '-c', value] : value
+}
+
+export const execOptions = z
+  .object({
+    command,
+    env: environment.optional(),
+    cwd: noNul.max(4_096).optional(),
+    /** A name, or `uid[:gid]`. Default: the image's user. */
+    user: z.string().min(1).max(64).optional(),
+    /** At the deadline everything the command started is killed, and the result says `timedOut`. Default: none. */
+    timeout: durationMs.optional(),
+  })
+  .strict()
+export type ExecOptionsInput = z.input<typeof execOptions>
+
+/** `POST /v1/sandboxes/:id/exec`: runs to its end, output kept as head and tail. */
+export const execRun = execOptions.extend({
+  /** Written to its stdin, then closed. Default: no stdin. */
+  stdinBase64: z.base64().optional(),
+})
+
+export const outputCount = z.object({
+  totalBytes: z.number(),
+  /** Bytes that were not kept: the middle of a flood. */
+  droppedBytes: z.number(),
+})
+
+/** How a command ended. Exactly one of `exitCode` and `signal` is a value, the other null. */
+export const execEnd = z.object({
+  exec: z.string(),
+  exitCode: z.number().nullable(),
+  signal: z.number().nullable(),
+  timedOut: z.boolean(),
+  /** Ended by `exec.kill` or by the deadline. */
+  killed: z.boolean(),
+  durationMs: z.number(),
+  stdout: outputCount,
+  stderr: outputCount,
+  /** Processes that it started and that still run. */
+  left: z.number(),
+})
+export type ExecEnd = z.infer<typeof execEnd>
+
+/** Answer of a buffered exec. Text that is not UTF-8 is replaced in `…Text`, and stands exactly in `…Base64`. */
+export const execAnswer = execEnd.extend({
+  stdoutText: z.string(),
+  stderrText: z.string(),
+  stdoutBase64: z.string().optional(),
+  stderrBase64: z.string().optional(),
+})
+
+export const execView = z.object({
+  exec: z.string(),
+  world: z.string(),
+  running: z.boolean(),
+  pid: z.number(),
+  command: z.string(),
+  startedAtMs: z.number(),
+  processes: z.number(),
+})
+export type ExecView = z.infer<typeof execView>

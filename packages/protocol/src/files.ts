@@ -1,0 +1,38 @@
+import { z } from 'zod'
+
+export const FILE_KINDS = ['file', 'directory', 'symlink', 'fifo', 'socket', 'device'] as const
+export type FileKind = (typeof FILE_KINDS)[number]
+
+/**
+ * A path inside a sandbox, absolute or below the image's working directory. Text that is not UTF-8 on the file system travels as
+ * `pathBase64`.
+ */
+export const sandboxPath = z
+  .string()
+  .min(1, 'the path is empty')
+  .max(4_096)
+  .refine((path) => !path.includes('\0'), 'the path holds a NUL character')
+
+export const fileStat = z.object({
+  kind: z.enum(FILE_KINDS),
+  sizeBytes: z.number(),
+  /** Permission bits, e.g. 0o644. */
+  mode: z.number(),
+  uid: z.number(),
+  gid: z.number(),
+  mtimeMs: z.number(),
+  /** Where a symlink points. */
+  target: z.string().optional(),
+})
+export type FileStat = z.infer<typeof fileStat>
+
+export const fileEntry = z.object({
+  /** Invalid UTF-8 replaced; then `nameBase64` has the exact bytes. */
+  name: z.string(),
+  nameBase64: z.string().optional(),
+  kind: z.enum(FILE_KINDS),
+  sizeBytes: z.number(),
+  mode: z.number(),
+  mtimeMs: z.number(),
+})
+export type FileEntry = z.infer<typeof fileEntry>

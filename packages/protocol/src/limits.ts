@@ -1,0 +1,29 @@
+/** Every bound of the wire, in one place. Sizes in bytes, times in milliseconds. */
+export const LIMITS = {
+  /** JSON body of an HTTP request. */
+  bodyBytes: 8 * 2 ** 20,
+  /** A task or an episode's data that travels and is stored inline; larger ones are blobs. */
+  inlineBytes: 32 * 2 ** 10,
+  /** A task or an episode's data, inline or as a blob. */
+  payloadBytes: 64 * 2 ** 20,
+  tasksPerRequest: 1_000,
+  rowsPerPage: 1_000,
+  itemsPerPage: 1_000,
+  nameLength: 200,
+  keyLength: 512,
+  tags: 32,
+  tagLength: 128,
+  argvItems: 4_096,
+  argvBytes: 48 * 2 ** 10,
+  envItems: 512,
+  /** What a buffered exec keeps of one channel: the first and the last so many bytes. */
+  outputHeadBytes: 512 * 2 ** 10,
+  outputTailBytes: 512 * 2 ** 10,
+  concurrency: 100_000,
+  /** A request that waits for news (`waitMs`). */
+  waitMs: 30_000,
+  /** A lease without a heartbeat. */
+  leaseMs: 60_000,
+  gradeFiles: 1_000,
+  causeLength: 4_096,
+} as const

@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import { sizeBytes } from './quantity.ts'
+
+const cpus = z.number().positive().max(1_024)
+
+/** A scalar sets request and limit; `{ request, limit }` sets them apart. Admission and cost go by requests. */
+const requestedCpus = z.union([
+  cpus.transform(both),
+  z
+    .object({ request: cpus, limit: cpus })
+    .strict()
+    .refine(inOrder, 'the request is larger than the limit'),
+])
+const requestedBytes = z.union([
+  sizeBytes.transform(both),
+  z
+    .object({ request: sizeBytes, limit: sizeBytes })
+    .strict()
+    .refine(inOrder, 'the request is larger than the limit'),
+])
+
+/**
+ * What a sandbox may use. Defaults: cpu `{ request: 0.1, limit: 2 }`, memory `{ request: '20MiB', limit: '1GiB' }`,
+ * disk `'512MiB'` (held in memory, counted in the memory limit), pids 256.
+ */
+export const resources = z
+  .object({
+    cpu: requestedCpus.optional(),
+    memory: requestedBytes.optional(),
+    disk: sizeBytes.optional(),
+    pids: z.number().int().min(4).max(4_096).optional(),
+    gpu: z.never().optional(),
+  })
+  .strict()
+export type ResourcesInput = z.input<typeof resources>
+
+/** The complete resources of a sandbox: past the edge nothing is optional. */
+export interface Resources {
+  readonly cpu: { readonly request: number; readonly limit: number }
+  readonly memory: { readonly request: number; readonly limit: number }
+  readonly disk: number
+  readonly pids: number
+}
+
+export const RESOURCES_DEFAULT: Resources = {
+  cpu: { request: 0.1, limit: 2 },
+  memory: { request: 20 * 2 ** 20, limit: 2 ** 30 },
+  disk: 512 * 2 ** 20,
+  pids: 256,
+}
+
+/** Smallest memory limit with which the agent, its worlds and one small process live. */
+export const MEMORY_BYTES_MIN = 96 * 2 ** 20
+
+/**
+ * Parses and completes resources. Without `disk`, half of the memory limit, at most the default.
+ * @throws RangeError when they contradict one another; the message says which and what would do.
+ */
+export function completeResources(input: z.output<typeof resources> | undefined): Resources {
+  const memory = input?.memory ?? RESOURCES_DEFAULT.memory
+  const complete = {
+    cpu: input?.cpu ?? RESOURCES_DEFAULT.cpu,
+    memory,
+    disk: input?.disk ?? Math.min(RESOURCES_DEFAULT.disk, Math.floor(memory.limit / 2)),
+    pids: input?.pids ?? RESOURCES_DEFAULT.pids,
+  }
+  if (memory.limit < MEMORY_BYTES_MIN) {
+    throw new RangeError(
+      `resources.memory: a limit of ${memory.limit} bytes is below the least, 96MiB`,
+    )
+  }
+  if (complete.disk < 2 ** 20) throw new RangeError('resources.disk: below the least, 1MiB')
+  if (complete.disk > memory.limit * 0.75) {
+    throw new RangeError(
+      `resources.disk: ${complete.disk} bytes do not fit: the disk is held in memory and may be at most three quarters of the memory limit (${memory.limit} bytes). Raise resources.memory or lower resources.disk`,
+    )
+  }
+  return complete
+}
+
+function both(value: number): { request: number; limit: number } {
+  return { request: value, limit: value }
+}
+
+function inOrder(range: { request: number; limit: number }): boolean {
+  return range.request <= range.limit
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { FLAGS, OUTCOMES } from './outcomes.ts'
+
+export const RESULT_SCHEMA_VERSION = 1
+
+const phases = z.object({
+  queuedMs: z.number(),
+  createMs: z.number(),
+  setupMs: z.number(),
+  agentMs: z.number(),
+  modelMs: z.number(),
+  gradeMs: z.number(),
+  teardownMs: z.number(),
+})
+
+/** One try at an episode, kept with its evidence. */
+export const attemptRow = z.object({
+  attempt: z.number(),
+  outcome: z.enum(OUTCOMES),
+  sandbox: z.string().nullable(),
+  node: z.string().nullable(),
+  cause: z.array(z.string()),
+  phases,
+})
+export type AttemptRow = z.infer<typeof attemptRow>
+
+/** One row per episode: what a trainer reads, and what is kept. */
+export const resultRow = z.object({
+  schema: z.literal(RESULT_SCHEMA_VERSION),
+  cursor: z.string(),
+  run: z.string(),
+  key: z.string(),
+  episode: z.string(),
+  group: z.string(),
+  /** Position of the task in the order of its submission. */
+  index: z.number(),
+  /** Number of the attempt that counts, from 1. */
+  attempt: z.number(),
+  attempts: z.array(attemptRow),
+  parent: z.string().nullable(),
+  seed: z.number(),
+  policyVersion: z.number(),
+  tags: z.record(z.string(), z.string()),
+  /** Digest of the image. */
+  from: z.string(),
+  outcome: z.enum(OUTCOMES),
+  flags: z.array(z.enum(FLAGS)),
+  valid: z.boolean(),
+  /** null, never 0, where `valid` is false. */
+  reward: z.number().nullable(),
+  rewards: z.record(z.string(), z.number()).nullable(),
+  /** What the episode returned as `data`; a blob's digest in `dataBlob` when it is large. */
+  data: z.unknown(),
+  dataBlob: z.string().nullable(),
+  /** One line for a person, null when nothing failed. */
+  error: z.string().nullable(),
+  /** From the outside in: what happened, because of what. */
+  cause: z.array(z.string()),
+  artifacts: z.array(z.string()),
+  phases,
+  usage: z.object({
+    cpuMs: z.number(),
+    memoryPeakBytes: z.number(),
+    diskBytes: z.number(),
+    networkBytes: z.number(),
+  }),
+  cost: z.number().nullable(),
+  sandbox: z.string().nullable(),
+  node: z.string().nullable(),
+  startedAt: z.string(),
+  endedAt: z.string(),
+})
+export type ResultRow = z.infer<typeof resultRow>
+
+/** `GET /v1/runs/:name/results`. `done`: the run is over and this is its last page. */
+export const resultsPage = z.object({
+  rows: z.array(resultRow),
+  cursor: z.string(),
+  done: z.boolean(),
+})
+export type ResultsPage = z.infer<typeof resultsPage>

@@ -1,0 +1,392 @@
+/**
+ * Every HTTP route as data: the server mounts them, the SDK calls them, the OpenAPI document is made from them.
+ * Paths below `/v1` need a key (`authorization: Bearer …`). Every mutation takes an `idempotency-key` header: the same key with
+ * the same request is answered with the first answer, with another request `idempotency_conflict`.
+ */
+import { z } from 'zod'
+import { execAnswer, execRun, execView } from './exec.ts'
+import { fileStat, sandboxPath } from './files.ts'
+import { imageSource, imageView } from './image.ts'
+import { LIMITS } from './limits.ts'
+import { durationMs } from './quantity.ts'
+import { resultsPage } from './result.ts'
+import { RUN_STATES, runCreate, runReport, runView, tasksPut } from './run.ts'
+import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
+  /** Parameters as `:name`. */
+  readonly path: string
+  readonly summary: string
+  readonly query?: z.ZodObject
+  /** A JSON body, or `bytes` for a streamed one. */
+  readonly body?: z.ZodType | 'bytes'
+  /** A JSON answer, `bytes` for a stream, `lines` for one JSON value a line, `text`, or `none`. */
+  readonly answer: z.ZodType | 'bytes' | 'lines' | 'text' | 'none'
+  readonly status: number
+}
+
+const text = z.string()
+const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
+const count = z.coerce.number().int()
+const page = { limit: count.min(1).max(LIMITS.itemsPerPage).optional(), after: text.optional() }
+const inWorld = { world: z.enum(['main', 'grade']).optional() }
+
+function paged<T extends z.ZodType>(item: T) {
+  return z.object({ items: z.array(item), next: z.string().nullable() })
+}
+
+export const ROUTES = {
+  health: {
+    method: 'GET',
+    path: '/healthz',
+    summary: 'Whether the daemon serves',
+    answer: z.object({
+      ok: z.boolean(),
+      version: text,
+      state: z.enum(['starting', 'serving', 'draining']),
+    }),
+    status: 200,
+  },
+  metrics: {
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Prometheus metrics',
+    answer: 'text',
+    status: 200,
+  },
+
+  createSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes',
+    summary: 'Start a sandbox',
+    body: sandboxCreate,
+    answer: sandboxView,
+    status: 201,
+  },
+  listSandboxes: {
+    method: 'GET',
+    path: '/v1/sandboxes',
+    summary: 'List sandboxes',
+    query: z.object({
+      ...page,
+      state: z.enum(SANDBOX_STATES).optional(),
+      tag: z.array(text).optional(),
+    }),
+    answer: paged(sandboxView),
+    status: 200,
+  },
+  getSandbox: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id',
+    summary: 'Look at a sandbox',
+    answer: sandboxView,
+    status: 200,
+  },
+  stopSandbox: {
+    method: 'DELETE',
+    path: '/v1/sandboxes/:id',
+    summary: 'Stop a sandbox with all that runs in it',
+    answer: sandboxView,
+    status: 200,
+  },
+
+  runExec: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/exec',
+    summary: 'Run a command to its end',
+    body: execRun,
+    answer: execAnswer,
+    status: 200,
+  },
+  listExecs: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/execs',
+    summary: 'List the commands of a sandbox',
+    answer: paged(execView),
+    status: 200,
+  },
+  killExec: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/execs/:exec/kill',
+    summary: 'Signal a command and all it started',
+    body: z.object({ signal: z.number().int().min(1).max(64).optional() }).strict(),
+    answer: z.object({ processes: z.number() }),
+    status: 200,
+  },
+  readLog: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/execs/:exec/output',
+    summary: 'What the rings still hold of a command’s output, as bytes',
+    query: z.object({ channel: z.enum(['stdout', 'stderr']).optional() }),
+    answer: 'bytes',
+    status: 200,
+  },
+
+  readFile: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files',
+    summary: 'Read a file',
+    query: z.object({
+      ...inWorld,
+      path: sandboxPath,
+      offset: count.min(0).optional(),
+      length: count.min(0).optional(),
+    }),
+    answer: 'bytes',
+    status: 200,
+  },
+  writeFile: {
+    method: 'PUT',
+    path: '/v1/sandboxes/:id/files',
+    summary: 'Write a file',
+    query: z.object({
+      ...inWorld,
+      path: sandboxPath,
+      mode: count.min(0).max(0o7777).optional(),
+      append: flag.optional(),
+      exclusive: flag.optional(),
+    }),
+    body: 'bytes',
+    answer: z.object({ sizeBytes: z.number() }),
+    status: 200,
+  },
+  removeFile: {
+    method: 'DELETE',
+    path: '/v1/sandboxes/:id/files',
+    summary: 'Remove a file or directory',
+    query: z.object({
+      ...inWorld,
+      path: sandboxPath,
+      recursive: flag.optional(),
+      force: flag.optional(),
+    }),
+    answer: 'none',
+    status: 204,
+  },
+  statFile: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/stat',
+    summary: 'Look at a file',
+    query: z.object({ ...inWorld, path: sandboxPath, follow: flag.optional() }),
+    answer: fileStat,
+    status: 200,
+  },
+  listFiles: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/list',
+    summary: 'List a directory, one entry a line',
+    query: z.object({ ...inWorld, path: sandboxPath }),
+    answer: 'lines',
+    status: 200,
+  },
+  makeDirectory: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/files/directory',
+    summary: 'Make a directory',
+    body: z
+      .object({
+        ...inWorld,
+        path: sandboxPath,
+        parents: z.boolean().optional(),
+        mode: z.number().int().min(0).max(0o7777).optional(),
+      })
+      .strict(),
+    answer: 'none',
+    status: 204,
+  },
+  renameFile: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/files/rename',
+    summary: 'Rename a file or directory',
+    body: z.object({ ...inWorld, from: sandboxPath, to: sandboxPath }).strict(),
+    answer: 'none',
+    status: 204,
+  },
+  changeMode: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/files/mode',
+    summary: 'Set permission bits',
+    body: z
+      .object({ ...inWorld, path: sandboxPath, mode: z.number().int().min(0).max(0o7777) })
+      .strict(),
+    answer: 'none',
+    status: 204,
+  },
+  downloadTree: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/tree',
+    summary: 'A directory’s content as a tar',
+    query: z.object({ ...inWorld, path: sandboxPath }),
+    answer: 'bytes',
+    status: 200,
+  },
+  uploadTree: {
+    method: 'PUT',
+    path: '/v1/sandboxes/:id/tree',
+    summary: 'Unpack a tar below a directory',
+    query: z.object({ ...inWorld, path: sandboxPath }),
+    body: 'bytes',
+    answer: z.object({ entries: z.number() }),
+    status: 200,
+  },
+
+  buildImage: {
+    method: 'POST',
+    path: '/v1/images',
+    summary: 'Build an image, or find the one of the same content; the log comes as lines',
+    body: imageSource,
+    answer: 'lines',
+    status: 200,
+  },
+  listImages: {
+    method: 'GET',
+    path: '/v1/images',
+    summary: 'List images',
+    query: z.object(page),
+    answer: paged(imageView),
+    status: 200,
+  },
+  getImage: {
+    method: 'GET',
+    path: '/v1/images/:id',
+    summary: 'Look at an image',
+    answer: imageView,
+    status: 200,
+  },
+  removeImage: {
+    method: 'DELETE',
+    path: '/v1/images/:id',
+    summary: 'Remove an image that nothing uses',
+    answer: 'none',
+    status: 204,
+  },
+
+  headBlob: {
+    method: 'HEAD',
+    path: '/v1/blobs/:digest',
+    summary: 'Whether a content is there',
+    answer: 'none',
+    status: 200,
+  },
+  getBlob: {
+    method: 'GET',
+    path: '/v1/blobs/:digest',
+    summary: 'A content by its digest',
+    answer: 'bytes',
+    status: 200,
+  },
+  putBlob: {
+    method: 'PUT',
+    path: '/v1/blobs/:digest',
+    summary: 'Store a content under its digest (sha256:…)',
+    body: 'bytes',
+    answer: z.object({ digest: text, sizeBytes: z.number() }),
+    status: 201,
+  },
+
+  createRun: {
+    method: 'POST',
+    path: '/v1/runs',
+    summary: 'Start a run, or attach to the one of the same name and specification',
+    body: runCreate,
+    answer: z.object({ run: runView, attached: z.boolean() }),
+    status: 200,
+  },
+  listRuns: {
+    method: 'GET',
+    path: '/v1/runs',
+    summary: 'List runs',
+    query: z.object({ ...page, state: z.enum(RUN_STATES).optional() }),
+    answer: paged(runView),
+    status: 200,
+  },
+  getRun: {
+    method: 'GET',
+    path: '/v1/runs/:name',
+    summary: 'Look at a run',
+    answer: runView,
+    status: 200,
+  },
+  putTasks: {
+    method: 'POST',
+    path: '/v1/runs/:name/tasks',
+    summary: 'Add tasks',
+    body: tasksPut,
+    answer: z.object({ added: z.number(), known: z.number() }),
+    status: 200,
+  },
+  closeRun: {
+    method: 'POST',
+    path: '/v1/runs/:name/close',
+    summary: 'Say that no more tasks come',
+    answer: runView,
+    status: 200,
+  },
+  cancelRun: {
+    method: 'POST',
+    path: '/v1/runs/:name/cancel',
+    summary: 'End all episodes that are not over',
+    answer: runView,
+    status: 200,
+  },
+  pauseRun: {
+    method: 'POST',
+    path: '/v1/runs/:name/pause',
+    summary: 'Start no more attempts',
+    answer: runView,
+    status: 200,
+  },
+  resumeRun: {
+    method: 'POST',
+    path: '/v1/runs/:name/resume',
+    summary: 'Go on',
+    answer: runView,
+    status: 200,
+  },
+  deleteRun: {
+    method: 'DELETE',
+    path: '/v1/runs/:name',
+    summary: 'Delete a finished run with its results',
+    answer: 'none',
+    status: 204,
+  },
+  getResults: {
+    method: 'GET',
+    path: '/v1/runs/:name/results',
+    summary: 'Results in the order of their completion, from a cursor; waits for news',
+    query: z.object({
+      after: text.optional(),
+      limit: count.min(1).max(LIMITS.rowsPerPage).optional(),
+      wait: durationMs.optional(),
+    }),
+    answer: resultsPage,
+    status: 200,
+  },
+  getReport: {
+    method: 'GET',
+    path: '/v1/runs/:name/report',
+    summary: 'Throughput, latency per phase, outcomes, what limits it',
+    answer: runReport,
+    status: 200,
+  },
+
+  connect: {
+    method: 'GET',
+    path: '/v1/connect',
+    summary: 'The multiplexed WebSocket',
+    answer: 'none',
+    status: 101,
+  },
+} as const satisfies Record<string, Route>
+
+export type RouteName = keyof typeof ROUTES
+
+/** `/v1/runs/:name` with `{ name: 'a b' }` → `/v1/runs/a%20b`. */
+export function routePath(name: RouteName, parameters: Record<string, string> = {}): string {
+  return ROUTES[name].path.replace(/:([a-z]+)/g, (_, key: string) => {
+    const value = parameters[key]
+    if (value === undefined || value === '') throw new RangeError(`the route ${name} needs ${key}`)
+    return encodeURIComponent(value)
+  })
+}

@@ -1,0 +1,192 @@
+import { z } from 'zod'
+import { command } from './exec.ts'
+import { idOf } from './ids.ts'
+import { LIMITS } from './limits.ts'
+import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
+import { durationMs } from './quantity.ts'
+import { resources } from './resources.ts'
+import { environment, network, tags } from './sandbox.ts'
+
+export const runName = z
+  .string()
+  .min(1)
+  .max(LIMITS.nameLength)
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]*$/,
+    'a run’s name has letters, digits, dots, dashes and underscores',
+  )
+
+/** Deadlines of the phases, each counted on its own. */
+export const timeouts = z
+  .object({
+    create: durationMs.optional(),
+    setup: durationMs.optional(),
+    agent: durationMs.optional(),
+    model: durationMs.optional(),
+    grade: durationMs.optional(),
+    total: durationMs.optional(),
+  })
+  .strict()
+
+/** How often an attempt is made again, by what failed. */
+export const retries = z
+  .object({
+    infra: z.number().int().min(0).max(100).optional(),
+    model: z.number().int().min(0).max(100).optional(),
+    grade: z.number().int().min(0).max(100).optional(),
+    timeout: z.number().int().min(0).max(100).optional(),
+  })
+  .strict()
+
+/** A file that is brought into the sandbox only where it is needed; its content is a blob. */
+export const broughtFile = z
+  .object({
+    path: z.string().startsWith('/').max(4_096),
+    blob: z.string(),
+    mode: z.number().int().min(0).max(0o7777),
+  })
+  .strict()
+
+/** Who grades: a command that the daemon runs (exit 0 → 1, another exit → 0), or a worker of the run. */
+export const gradeSpec = z.discriminatedUnion('kind', [
+  z
+    .object({
+      kind: z.literal('command'),
+      command,
+      in: z.enum(['same', 'world']),
+      files: z.array(broughtFile).max(LIMITS.gradeFiles).optional(),
+      env: environment.optional(),
+      cwd: z.string().optional(),
+      user: z.string().optional(),
+    })
+    .strict(),
+  z.object({ kind: z.literal('worker'), in: z.enum(['same', 'world']) }).strict(),
+])
+export type GradeSpec = z.infer<typeof gradeSpec>
+
+/** `POST /v1/runs`. A run has a name; the same name again attaches to it. */
+export const runCreate = z
+  .object({
+    name: runName,
+    /** Who runs the episodes. Programs and functions come later behind the same word. */
+    kind: z.literal('worker'),
+    /** Id of an image; without it an episode has no sandbox. */
+    from: z.string().min(1).max(LIMITS.nameLength),
+    concurrency: z.number().int().min(1).max(LIMITS.concurrency),
+    timeout: timeouts.optional(),
+    retry: retries.optional(),
+    resources: resources.optional(),
+    network: network.optional(),
+    env: environment.optional(),
+    workdir: z.string().optional(),
+    user: z.string().optional(),
+    setup: z.array(command).max(100).optional(),
+    grade: gradeSpec.optional(),
+    policy: z.partialRecord(z.enum(OUTCOMES), z.enum(POLICY_ACTIONS)).optional(),
+    seed: z.number().int().nonnegative().optional(),
+    /** Set by the user when the episode's code changed: part of the digest. */
+    version: z.string().max(LIMITS.nameLength).optional(),
+    tags: tags.optional(),
+    /** What to do when a finished run of this name exists. Default: refuse. */
+    ifExists: z.enum(['attach', 'replace']).optional(),
+  })
+  .strict()
+export type RunCreateInput = z.input<typeof runCreate>
+export type RunCreate = z.output<typeof runCreate>
+
+export const TIMEOUT_DEFAULTS_MS = {
+  create: 60_000,
+  setup: 300_000,
+  agent: 900_000,
+  model: 300_000,
+  grade: 300_000,
+} as const
+export const RETRY_DEFAULTS = { infra: 2, model: 2, grade: 1, timeout: 0 } as const
+
+/** One task. Same key and content is one task; the same key with other content is refused. */
+export const taskPut = z
+  .object({
+    key: z.string().min(1).max(LIMITS.keyLength),
+    /** The task as JSON text, or a blob's digest when it is larger than `inlineBytes`. */
+    json: z.string().optional(),
+    blob: z.string().optional(),
+    /** Groups share a name; default: each task its own. */
+    group: z.string().max(LIMITS.keyLength).optional(),
+    /** For longest-expected first. */
+    expectedMs: z.number().nonnegative().optional(),
+  })
+  .strict()
+  .refine(
+    (task) => (task.json === undefined) !== (task.blob === undefined),
+    'a task has either json or blob',
+  )
+export type TaskPut = z.infer<typeof taskPut>
+
+export const tasksPut = z
+  .object({ tasks: z.array(taskPut).min(1).max(LIMITS.tasksPerRequest) })
+  .strict()
+
+export const RUN_STATES = [
+  'open',
+  'running',
+  'waiting',
+  'paused',
+  'cancelling',
+  'finished',
+] as const
+export type RunState = (typeof RUN_STATES)[number]
+
+export const runView = z.object({
+  id: idOf('run'),
+  name: z.string(),
+  project: z.string(),
+  state: z.enum(RUN_STATES),
+  /** Why it is paused or waiting. */
+  reason: z.string().optional(),
+  digest: z.string(),
+  concurrency: z.number(),
+  createdAtMs: z.number(),
+  finishedAtMs: z.number().optional(),
+  tags,
+  counts: z.object({
+    tasks: z.number(),
+    queued: z.number(),
+    running: z.number(),
+    grading: z.number(),
+    done: z.number(),
+  }),
+  outcomes: z.partialRecord(z.enum(OUTCOMES), z.number()),
+  flags: z.record(z.string(), z.number()),
+})
+export type RunView = z.infer<typeof runView>
+
+const quantiles = z.object({
+  count: z.number(),
+  p50Ms: z.number(),
+  p95Ms: z.number(),
+  p99Ms: z.number(),
+})
+
+/** What limits a run: the word a person reads first in its report. */
+export const LIMITING_FACTORS = [
+  'concurrency',
+  'capacity',
+  'create-rate',
+  'consumer',
+  'worker',
+  'model',
+  'tail',
+  'none',
+] as const
+
+export const runReport = z.object({
+  run: runView,
+  elapsedMs: z.number(),
+  perSecond: z.number(),
+  limiting: z.enum(LIMITING_FACTORS),
+  rewardMean: z.number().nullable(),
+  attempts: z.number(),
+  retries: z.number(),
+  phases: z.record(z.string(), quantiles),
+})
+export type RunReport = z.infer<typeof runReport>

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import { idOf } from './ids.ts'
+import { LIMITS } from './limits.ts'
+import { durationMs } from './quantity.ts'
+import { resources } from './resources.ts'
+
+export const tags = z
+  .record(z.string().min(1).max(LIMITS.tagLength), z.string().max(LIMITS.tagLength))
+  .refine((value) => Object.keys(value).length <= LIMITS.tags, `more than ${LIMITS.tags} tags`)
+export type Tags = z.infer<typeof tags>
+
+export const environment = z
+  .record(
+    z.string().regex(/^[^=\0]+$/, 'a name of an environment variable holds no = and no NUL'),
+    z.string(),
+  )
+  .refine(
+    (value) => Object.keys(value).length <= LIMITS.envItems,
+    `more than ${LIMITS.envItems} variables`,
+  )
+
+/** What may be reached from inside. More than `none` comes later behind the same word. */
+export const network = z.literal('none')
+
+/** `POST /v1/sandboxes`. */
+export const sandboxCreate = z
+  .object({
+    /** Id of an image. */
+    from: z.string().min(1).max(LIMITS.nameLength),
+    resources: resources.optional(),
+    network: network.optional(),
+    env: environment.optional(),
+    workdir: z.string().startsWith('/', 'not an absolute path').max(4_096).optional(),
+    user: z.string().min(1).max(64).optional(),
+    /** How long it lives with no exec, stream, port connection or lease. Default 10 minutes. */
+    keepWarm: durationMs.optional(),
+    /** How long it lives at most. Default: no end. */
+    lifetime: durationMs.optional(),
+    tags: tags.optional(),
+  })
+  .strict()
+export type SandboxCreateInput = z.input<typeof sandboxCreate>
+export type SandboxCreate = z.output<typeof sandboxCreate>
+
+export const KEEP_WARM_DEFAULT_MS = 600_000
+
+export const SANDBOX_STATES = ['starting', 'running', 'stopping', 'stopped'] as const
+export type SandboxState = (typeof SANDBOX_STATES)[number]
+
+/** How a sandbox ended. `expired`: its lifetime or keep-warm time was over. */
+export const SANDBOX_ENDINGS = [
+  'stopped',
+  'oom_limit',
+  'oom_host',
+  'expired',
+  'protocol',
+  'lost',
+] as const
+export type SandboxEnding = (typeof SANDBOX_ENDINGS)[number]
+
+export const sandboxView = z.object({
+  id: idOf('sandbox'),
+  project: z.string(),
+  state: z.enum(SANDBOX_STATES),
+  image: z.string(),
+  node: z.string(),
+  /** `client`, or the attempt it serves: `run/key/attempt`. */
+  owner: z.string(),
+  resources: z.object({
+    cpu: z.object({ request: z.number(), limit: z.number() }),
+    memory: z.object({ request: z.number(), limit: z.number() }),
+    disk: z.number(),
+    pids: z.number(),
+  }),
+  tags,
+  env: z.record(z.string(), z.string()),
+  workdir: z.string(),
+  createdAtMs: z.number(),
+  /** From the request to the world being open. */
+  createMs: z.number().optional(),
+  /** Where its streams can be reached: today the daemon itself. */
+  endpoint: z.string(),
+  ending: z
+    .object({ kind: z.enum(SANDBOX_ENDINGS), detail: z.string(), atMs: z.number() })
+    .optional(),
+  usage: z
+    .object({ cpuMs: z.number(), memoryBytes: z.number(), memoryPeakBytes: z.number() })
+    .optional(),
+})
+export type SandboxView = z.infer<typeof sandboxView>
