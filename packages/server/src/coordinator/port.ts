@@ -1,0 +1,144 @@
+/**
+ * What the HTTP API and the WebSocket ask of the coordinator.
+ *
+ * - Arguments are the protocol's types, already parsed. Every refusal is a `SandlotError` of its catalogue.
+ * - A call that changes something resolves once the change is durable (it survives SIGKILL of any process).
+ * - Runs are addressed by project and name. Names of other projects do not exist for the caller: `run_unknown`.
+ * - Cursors are opaque text.
+ */
+import type {
+  ResultsPage,
+  RunCreate,
+  RunReport,
+  RunState,
+  RunView,
+  TaskPut,
+  WorkerEventFromClient,
+  WorkerEventFromServer,
+} from '@sandlot/protocol'
+
+export interface CoordinatorPort extends AsyncDisposable {
+  /**
+   * Reads back every unfinished run and goes on with it. Called once, before any other call, when the node has recovered and
+   * serves. Until it resolves every other call is refused with `draining`.
+   */
+  recover(wait?: Wait): Promise<void>
+
+  /**
+   * Starts a run, or attaches to the unfinished one of the same name and digest. A finished one is `run_exists` unless
+   * `ifExists` says what to do; another digest is `run_differs`, with `details.fields`: `{ [field]: { existing, requested } }`.
+   */
+  createRun(project: string, run: RunCreate, wait?: Wait): Promise<CreatedRun>
+  /** In order of name. `next` is the cursor of the next page, null on the last. */
+  listRuns(project: string, query: ListRuns, wait?: Wait): Promise<RunPage>
+  getRun(project: string, name: string, wait?: Wait): Promise<RunView>
+  /**
+   * Adds tasks, at most `LIMITS.tasksPerRequest`; `known` are those that were there with the same content.
+   * Nothing is added when one of them is refused: `task_conflict`, `run_closed`, `blob_unknown`. An empty list is fine.
+   */
+  putTasks(
+    project: string,
+    name: string,
+    tasks: readonly TaskPut[],
+    wait?: Wait,
+  ): Promise<{ added: number; known: number }>
+  /** Idempotent, as the next three are. */
+  closeRun(project: string, name: string, wait?: Wait): Promise<RunView>
+  /** Resolves once the cancellation is durable; the episodes end soon after it. */
+  cancelRun(project: string, name: string, wait?: Wait): Promise<RunView>
+  pauseRun(project: string, name: string, wait?: Wait): Promise<RunView>
+  resumeRun(project: string, name: string, wait?: Wait): Promise<RunView>
+  /** Removes a finished run with its results. An unfinished one is refused with `run_exists`. */
+  deleteRun(project: string, name: string, wait?: Wait): Promise<void>
+
+  /** Results in the order of their completion. With `waitMs` an empty page waits for the first row or the run's end. */
+  getResults(project: string, name: string, query: ResultsQuery, wait?: Wait): Promise<ResultsPage>
+  getReport(project: string, name: string, wait?: Wait): Promise<RunReport>
+
+  /**
+   * A worker's stream begins. Refused with `run_unknown`; for a run that is over the stream's `done` resolves at once.
+   * A later stream of the same worker id takes the place of the earlier one, whose `done` resolves.
+   */
+  attachWorker(project: string, request: WorkerRequest, wire: WorkerWire): Promise<WorkerStream>
+
+  /** Admits nothing more and hands out no more leases: the daemon is about to stop. What runs goes on. */
+  drain(): void
+  /** For metrics and `/healthz`. Cheap. */
+  numbers(): CoordinatorNumbers
+  /** Stops deciding and waits for what is being written. Ends no episode and no sandbox: they are found again by `recover`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface Wait {
+  readonly signal?: AbortSignal
+}
+
+export interface CreatedRun {
+  readonly run: RunView
+  readonly attached: boolean
+}
+
+export interface ListRuns {
+  /** At most `LIMITS.itemsPerPage`; default 100. */
+  readonly limit?: number
+  readonly after?: string
+  readonly state?: RunState
+}
+
+export interface RunPage {
+  readonly items: RunView[]
+  readonly next: string | null
+}
+
+export interface ResultsQuery {
+  /** Cursor of the last row that was read. Default: from the first. */
+  readonly after?: string
+  /** At most `LIMITS.rowsPerPage`; default 100. A page also ends at about 4 MiB. */
+  readonly limit?: number
+  /** At most `LIMITS.waitMs`; default 0. */
+  readonly waitMs?: number
+}
+
+/** The `worker` request of the WebSocket, without its `op`. */
+export interface WorkerRequest {
+  /** Name of the run. */
+  readonly run: string
+  readonly worker: string
+  readonly slots: number
+  readonly held: readonly { readonly lease: string; readonly token: number }[]
+}
+
+/** The worker's end of the stream, as the coordinator sees it. */
+export interface WorkerWire {
+  /** Queues the event for the worker. Never throws; after the connection's end it does nothing. */
+  send(event: WorkerEventFromServer): void
+}
+
+/** The coordinator's end of the stream. */
+export interface WorkerStream {
+  /** What the worker sent. Events of one stream are handled in order. Never throws. */
+  receive(event: WorkerEventFromClient): void
+  /** The connection is gone. The leases stay the worker's until they run out. Idempotent. */
+  lost(): void
+  /** The worker said good-bye (it cancelled its request): its leases end now and go to others. Idempotent. */
+  left(): void
+  /** Resolves when the stream should be ended with a result: the run is over, or a later stream took its place. */
+  readonly done: Promise<void>
+}
+
+export interface CoordinatorNumbers {
+  readonly runs: Readonly<Record<RunState, number>>
+  /** Of all unfinished runs. */
+  readonly episodes: {
+    readonly queued: number
+    readonly running: number
+    readonly grading: number
+    /** Since the daemon's start. */
+    readonly done: number
+  }
+  readonly workers: number
+  readonly leases: number
+  /** Inputs that wait to be decided on, and batches that wait to be durable. */
+  readonly inputsWaiting: number
+  readonly batchesInFlight: number
+}
