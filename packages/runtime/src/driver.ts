@@ -17,7 +17,7 @@
  * ```
  * A pool calls `createBlank` ahead of need; the node calls `checkout` when an attempt is admitted, drives the commands through
  * `guest`, and calls `stop` when the attempt is over. After a daemon's death the next one calls `recover` once, before anything
- * else: each sandbox found is adopted (its agent answers and its owner still wants it) or stopped.
+ * else: each sandbox found is adopted (its agent answers) or stopped; whether its owner still wants it is the caller's to decide.
  *
  * ## Rules for implementers
  * Every call takes a signal and has a deadline. An aborted or failed call leaves nothing behind. `stop` is idempotent and always
@@ -44,13 +44,19 @@ export interface Layer {
 
 /** Limits in force for a sandbox; every field is set by the caller, no defaults below this line. */
 export interface SandboxLimits {
+  /**
+   * Promised to the processes inside, and what they see as the machine's memory. The limit of the host's cgroup is
+   * higher: it adds the writable layers, which live in memory too, and the runtime itself, so that a full disk is
+   * always ENOSPC and never the end of the sandbox.
+   */
   readonly memoryBytes: number
   /** Processors, may be a fraction; the quota of the host cgroup. */
   readonly cpus: number
   /** Processes inside, over all users. */
   readonly pidsMax: number
-  /** Size of the main world's writable layer. */
+  /** Size of the main world's writable layer. A grader's own layer and shared memory are sized from it. */
   readonly diskBytes: number
+  /** Open files of one process. */
   readonly nofileMax: number
 }
 
@@ -123,9 +129,18 @@ export interface Sandbox {
   readonly gone: Promise<Fate>
 }
 
-/** What `recover` found alive: an agent that answered, with what the driver stored about it at checkout. */
-export interface Recovered {
-  readonly sandbox: Sandbox
+/** What `recover` found of sandboxes with an owner; blanks and half-made ones are removed without a word. */
+export interface Recovery {
+  /** Their agents answered; what the driver stored at checkout is in `spec`. */
+  readonly adopted: readonly Sandbox[]
+  /** They died while no daemon was there, or did not answer; they are removed, and this is their fate. */
+  readonly ended: readonly EndedSandbox[]
+}
+
+export interface EndedSandbox {
+  readonly id: string
+  readonly hostId: string
+  readonly fate: Fate
 }
 
 /** One thing the machine has or lacks. */
@@ -151,8 +166,8 @@ export interface RuntimeDriver extends AsyncDisposable {
   /** Looks at the machine; starts nothing that outlives the call. */
   probe(wait?: Wait): Promise<readonly ProbeFinding[]>
 
-  /** Finds sandboxes that an earlier daemon left, reaps blanks and what doesn't answer, returns the rest. Called once, first. */
-  recover(wait?: Wait): Promise<readonly Recovered[]>
+  /** Finds sandboxes that an earlier daemon left, reaps blanks and what doesn't answer, adopts the rest. Called once, first. */
+  recover(wait?: Wait): Promise<Recovery>
 
   /** Starts a sandbox that has no image yet. Fails with `create_failed`. */
   createBlank(wait?: Wait): Promise<Blank>

@@ -1,1 +1,21 @@
-export {}
+export {
+  type Blank,
+  DRIVER_ERROR_CODES,
+  type DriverCapabilities,
+  DriverError,
+  type DriverErrorCode,
+  type EndedSandbox,
+  FATES,
+  type Fate,
+  type FateKind,
+  type GradeWorldSpec,
+  type Layer,
+  type ProbeFinding,
+  type Recovery,
+  type RuntimeDriver,
+  type Sandbox,
+  type SandboxLimits,
+  type SandboxSpec,
+  type Usage,
+  type Wait,
+} from './driver.ts'
