@@ -1,0 +1,212 @@
+/**
+ * What a coordinator asks of a node. Both sides exchange messages alone: every argument and answer is plain data that could be
+ * written down, nothing is shared and changed, because one day the two are on different machines.
+ *
+ * ## Rules
+ * - **Every call may be repeated** and then means the same: ids are chosen by the caller, and the node recognises what it has
+ *   begun. A caller that restarts asks again.
+ * - `signal` and `timeoutMs` end the wait alone. What was begun goes on; `release` is what ends it, also a creation under way.
+ * - A call fails with a `SandlotError`. `sandbox_unknown`: this node has no such sandbox and knows no fate of it.
+ *   `sandbox_gone` and `sandbox_lost`: it ended; `details.ending` is its `SandboxEnded`. The errors of the workload
+ *   (`exec_failed`, `file_not_found`, `no_space`, …) are told apart by `fault: 'workload'` or `'caller'`.
+ * - An **owner** is who wants a sandbox: `client`, or an attempt as `run/key/attempt`. Its **epoch** grows with each owner in turn;
+ *   a request of an older epoch is refused with `lease_lost`.
+ */
+import type { Flag, Resources, SandboxEnding, SandboxState, Tags } from '@sandlot/protocol'
+
+export interface NodePort {
+  /** Name of the node. */
+  readonly node: string
+
+  /**
+   * Creates a sandbox with its world `main` open, or finds the one of this id.
+   * Waits for room up to `waitMs`. Errors: `image_unknown`, `capacity` (no room in time), `create_failed`, `timeout`, `draining`,
+   * `unsupported`, `sandbox_gone` where the id was used up.
+   */
+  acquire(request: AcquireRequest, wait?: NodeWait): Promise<NodeSandbox>
+
+  /**
+   * Ends a sandbox and removes what it left, or the creation under way. Idempotent: asked again it tells the same ending while that
+   * is remembered (about an hour). An unknown id is answered with the ending `stopped` and no usage.
+   */
+  release(request: ReleaseRequest, wait?: NodeWait): Promise<SandboxEnded>
+
+  /**
+   * Runs a command to its end, at most once per `exec` id: asked again it waits for the same command. A command that fails or
+   * meets its deadline is an answer. Errors: `exec_failed` (not started), `sandbox_limit`, and those above.
+   */
+  exec(request: NodeExecRequest, wait?: NodeWait): Promise<NodeExecEnd>
+
+  /** Signals a command and all it started; 9 where no signal is named. `exec_unknown`. */
+  killExec(
+    request: { readonly sandbox: string; readonly exec: string; readonly signal?: number },
+    wait?: NodeWait,
+  ): Promise<{ readonly processes: number }>
+
+  /** Ends `main` for certain and opens `grade` over its files. Asked again when it is open, it answers at once. */
+  openGradeWorld(request: { readonly sandbox: string }, wait?: NodeWait): Promise<void>
+
+  /** Writes files whose contents are blobs, with missing directories. Asked again it writes them again. `blob_unknown`. */
+  putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void>
+
+  /** The sandbox as it stands, or how it ended; undefined where the node knows nothing of it. */
+  find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined>
+
+  /** All that live or are being created; after a restart those that were adopted. */
+  list(): Promise<readonly NodeSandbox[]>
+
+  /**
+   * News of endings that nobody asked for by `release`, until `signal` aborts. It starts with the call: a caller that was away
+   * compares with `list` and asks `find`.
+   */
+  endings(options: { readonly signal: AbortSignal }): AsyncIterable<SandboxEnded>
+
+  /** How many sandboxes of these resources the node can hold. */
+  capacity(resources: Resources): Promise<NodeCapacity>
+}
+
+export interface NodeWait {
+  readonly signal?: AbortSignal
+  readonly timeoutMs?: number
+}
+
+export interface AcquireRequest {
+  /** `sb_…`, never used before. */
+  readonly sandbox: string
+  /** Id of an image. */
+  readonly image: string
+  readonly resources: Resources
+  readonly project: string
+  readonly owner: string
+  readonly epoch: number
+  /** On top of the image's, for every command. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Instead of the image's. */
+  readonly workdir?: string
+  readonly user?: string
+  readonly tags?: Tags
+  /** Default: `sandlot`. */
+  readonly hostname?: string
+  /** It ends after so long without exec, stream or connection. Default: only its owner ends it. */
+  readonly keepWarmMs?: number
+  /** It ends so long after it was opened. Default: no end. */
+  readonly lifetimeMs?: number
+  /** How long to wait for room. Default 0: refuse at once. */
+  readonly waitMs?: number
+}
+
+/** A sandbox that lives, or is being created. */
+export interface NodeSandbox {
+  readonly sandbox: string
+  readonly node: string
+  readonly state: Exclude<SandboxState, 'stopped'>
+  readonly project: string
+  readonly owner: string
+  readonly epoch: number
+  readonly image: string
+  readonly resources: Resources
+  readonly tags: Tags
+  /** Image's and own together: what a command sees. */
+  readonly env: Readonly<Record<string, string>>
+  readonly workdir: string
+  readonly user: string
+  readonly createdAtMs: number
+  /** From the request to the world being open, without the wait for room; absent while it is being created. */
+  readonly createMs?: number
+  /** Where it came from. */
+  readonly origin?: 'pool' | 'cold'
+}
+
+export interface ReleaseRequest {
+  readonly sandbox: string
+  /** Refused where the sandbox has a younger owner. Default: whoever has it. */
+  readonly epoch?: number
+  /** One line, kept as the ending's detail. */
+  readonly reason: string
+}
+
+/** How a sandbox ended: recorded once, and then always told the same. */
+export interface SandboxEnded {
+  readonly sandbox: string
+  readonly node: string
+  readonly project: string
+  readonly owner: string
+  readonly epoch: number
+  readonly image: string
+  readonly kind: SandboxEnding
+  /** True where `release` was called before it ended; false where it ended by itself. */
+  readonly asked: boolean
+  /** Evidence, one line for a person. */
+  readonly detail: string
+  readonly atMs: number
+  /** Quotas that were met and survived. */
+  readonly flags: readonly Flag[]
+  readonly usage: {
+    readonly cpuMs: number
+    readonly memoryBytes: number
+    readonly memoryPeakBytes: number
+    /** The largest that was seen of the writable layers; 0 where nothing was seen. */
+    readonly diskBytes: number
+  }
+}
+
+export interface NodeExecRequest {
+  readonly sandbox: string
+  /** `ex_…`, chosen by the caller. */
+  readonly exec: string
+  /** Default `main`. */
+  readonly world?: 'main' | 'grade'
+  readonly argv: readonly string[]
+  /** On top of the sandbox's own. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Default: the sandbox's. */
+  readonly cwd?: string
+  readonly user?: string
+  readonly stdin?: Uint8Array
+  /** Deadline of the command itself, kept by the agent: the answer then says `timedOut`. */
+  readonly timeoutMs?: number
+  /** What is kept of each channel; defaults of the protocol. */
+  readonly headBytes?: number
+  readonly tailBytes?: number
+}
+
+/** Exactly one of `exitCode` and `signal` is a value, the other null. */
+export interface NodeExecEnd {
+  readonly exec: string
+  readonly exitCode: number | null
+  readonly signal: number | null
+  readonly timedOut: boolean
+  readonly killed: boolean
+  readonly durationMs: number
+  /** Head and tail joined; `droppedBytes` of each channel lie between. */
+  readonly stdout: Uint8Array
+  readonly stderr: Uint8Array
+  readonly stdoutTotalBytes: number
+  readonly stdoutDroppedBytes: number
+  readonly stderrTotalBytes: number
+  readonly stderrDroppedBytes: number
+  /** Processes that it started and that still run. */
+  readonly left: number
+}
+
+export interface PutFilesRequest {
+  readonly sandbox: string
+  /** Default `main`. */
+  readonly world?: 'main' | 'grade'
+  readonly files: readonly {
+    readonly path: string
+    /** `sha256:…` */
+    readonly blob: string
+    readonly mode: number
+  }[]
+}
+
+export interface NodeCapacity {
+  readonly node: string
+  /** All together, if nothing else ran. */
+  readonly sandboxes: number
+  /** On top of what runs now. */
+  readonly free: number
+  /** Creations that make sense at once. */
+  readonly creating: number
+}
