@@ -1,1 +1,56 @@
-export {}
+/**
+ * Decisions without I/O: what becomes of a run, given what happens to it. No clock, no randomness,
+ * no files: the same inputs give the same decisions, and a log of decisions gives the same state.
+ *
+ * ## How a coordinator uses it
+ * ```ts
+ * const run = initialRun(compileRun(spec, { run: id, from: imageDigest }), nowMs)
+ * // for everything that happens, one after the other:
+ * const step = advance(run, { type: 'sandbox_ready', nowMs, episode, attempt, … })
+ * batch.push(...step.events)                 // the run is changed already; the world is not yet
+ * await log.append(batch)                    // group commit: many steps, one transaction
+ * for (const effect of step.effects) start(effect)    // only now
+ * timer.set(nextDueMs(run))                  // then: advance(run, { type: 'tick', nowMs })
+ * ```
+ * - `advance` decides and applies in one go, because a decision may rest on the one before. If the
+ *   append fails, the run in memory is ahead of the log: drop it and recover.
+ * - `advance` throws `SandlotError` for what a caller may not do (a conflicting task, a closed run)
+ *   and then has changed nothing. What is merely late or doubled gives `ignored` and no events.
+ * - `step.more`: decisions are left over (a step is bounded); tick again once other work had its
+ *   turn. `nextDueMs` says "now" meanwhile.
+ *
+ * ## After a restart
+ * ```ts
+ * const run = saved ? loadRun(saved) : initialRun(policy, startedAtMs)
+ * for (const event of log.from(checkpoint)) apply(run, event)
+ * const tail = results.lastSeq()             // rows that were appended and not yet confirmed
+ * advance(run, { type: 'results_recorded', nowMs, through: tail })
+ * const step = recover(run, nowMs)           // events to append, then every effect that is open
+ * ```
+ * Then the nodes are asked what they hold: whatever `ownsSandbox` denies is ended, and a live
+ * attempt's sandbox that is gone becomes a `sandbox_lost`. Do the same from time to time while
+ * running: a message may be lost, an owner may not.
+ *
+ * ## Checkpoints
+ * `JSON.stringify(saveRun(run))` at a position of the log lets everything before it be trimmed.
+ */
+
+export type { Ending, FinalEnding, RetryEnding } from './episode/ending.ts'
+export { EPISODE_MOVES, EPISODE_PHASES, type EpisodePhase } from './episode/phase.ts'
+export { CORE_LIMITS } from './limits.ts'
+export { OUTCOME_RULES, type OutcomeRule } from './outcome/rules.ts'
+export type { Effect, LeaseOffer, UnrecordedRow } from './run/effect.ts'
+export type { EventBody, RunEvent } from './run/event.ts'
+export type {
+  AttemptAddress,
+  Fenced,
+  GradeResult,
+  Input,
+  InputBody,
+  SandboxFate,
+  TaskInput,
+  Usage,
+} from './run/input.ts'
+export { compileRun, type RunPolicy } from './run/policy.ts'
+export type { Attempt, Episode, Group, Run, Worker } from './run/run.ts'
+export { RUN_MOVES, RUN_STATUSES, type RunStatus } from './run/status.ts'

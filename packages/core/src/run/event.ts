@@ -1,0 +1,106 @@
+import type { Flag } from '@sandlot/protocol'
+import type { Ending } from '../episode/ending.ts'
+import type { SandboxFate, TaskInput, Usage } from './input.ts'
+import type { RunPolicy } from './policy.ts'
+import type { RunStatus } from './status.ts'
+
+/**
+ * What was decided: the lines of a run's log. Replaying them from `initialRun` gives the exact
+ * state. An episode without trouble leaves six: `admitted`, `sandbox_bound` (with its lease),
+ * `lease_taken`, `reported`, `attempt_ended`, `torn_down`; five where nobody grades.
+ */
+export type RunEvent = { readonly atMs: number } & EventBody
+
+export type EventBody =
+  /** The new tasks alone; they take the next positions in order. */
+  | { readonly type: 'tasks_added'; readonly tasks: readonly TaskInput[] }
+  | { readonly type: 'tasks_closed' }
+  | ({ readonly type: 'admitted' } & Of)
+  /** `token` of the set-up, or the lease at once where there is no set-up and a worker is free. */
+  | ({
+      readonly type: 'sandbox_bound'
+      readonly sandbox: string
+      readonly node: string
+      readonly createMs: number
+    } & Next &
+      Of)
+  | ({ readonly type: 'setup_done' } & Next & Of)
+  | ({ readonly type: 'leased' } & Grant & Of)
+  | ({ readonly type: 'lease_taken' } & Of)
+  /** The worker says that it never had the lease: the same sandbox may be offered again. */
+  | ({ readonly type: 'lease_returned' } & Of)
+  | ({ readonly type: 'model_started' } & Of)
+  | ({ readonly type: 'model_ended' } & Of)
+  /** The time a phase has is longer by what the platform took of it. */
+  | ({ readonly type: 'clock_extended'; readonly byMs: number } & Of)
+  /**
+   * The agent's part is over and is graded: `outcome` is what it ends as when a verdict comes.
+   * `token` of the daemon's grade, or the lease of a worker that is free.
+   */
+  | ({
+      readonly type: 'reported'
+      readonly outcome: 'graded' | 'agent_timeout' | 'limit'
+      readonly error?: string
+      readonly dataJson?: string
+      readonly dataBlob?: string
+      readonly flags?: readonly Flag[]
+      readonly artifacts?: readonly string[]
+      readonly agentMs?: number
+      readonly modelMs?: number
+    } & Next &
+      Of)
+  /** The grade alone is tried again. */
+  | ({
+      readonly type: 'grade_retried'
+      readonly cause: string
+      readonly workerLost?: true
+    } & Next &
+      Of)
+  /** `gone`: there is no sandbox to give back. */
+  | ({ readonly type: 'attempt_ended'; readonly ending: Ending; readonly gone?: true } & Of)
+  | ({ readonly type: 'release_retried' } & Of)
+  /** `ending`: the sandbox's fate has overruled the attempt's end. */
+  | ({
+      readonly type: 'torn_down'
+      readonly ending?: Ending
+      readonly flags?: readonly Flag[]
+      readonly usage?: Usage
+    } & Of)
+  | { readonly type: 'requeued'; readonly episode: number }
+  /** Cancelled before it was ever admitted, or between two attempts. */
+  | { readonly type: 'episode_cancelled'; readonly episode: number; readonly cause: string }
+  | { readonly type: 'worker_attached'; readonly worker: string; readonly slots: number }
+  | { readonly type: 'worker_detached'; readonly worker: string }
+  | { readonly type: 'worker_renewed'; readonly worker: string; readonly lagMs: number }
+  /** Each of its leases has ended in an event of its own before. */
+  | { readonly type: 'worker_lost'; readonly worker: string; readonly cause: string }
+  | { readonly type: 'group_completed'; readonly group: string }
+  | {
+      readonly type: 'capacity_set'
+      readonly node: string
+      readonly sandboxes: number
+      readonly creating: number
+    }
+  | { readonly type: 'policy_version_set'; readonly version: number }
+  | { readonly type: 'results_recorded'; readonly through: number }
+  | { readonly type: 'status_changed'; readonly status: RunStatus; readonly reason: string | null }
+  | { readonly type: 'recovered'; readonly downMs: number }
+
+interface Of {
+  readonly episode: number
+  readonly attempt: number
+}
+
+/** A lease for a worker. */
+export interface Grant {
+  readonly worker: string
+  readonly token: number
+}
+
+/** What begins at once with the event: the daemon's own work under a token, a worker's lease, or neither. */
+export interface Next {
+  readonly token?: number
+  readonly worker?: string
+}
+
+export type { RunPolicy }

@@ -1,0 +1,171 @@
+import type { Flag, WorkerReport } from '@sandlot/protocol'
+
+/**
+ * What happens to a run. Every input carries `nowMs`, the only clock that core knows; a clock that
+ * goes back is taken to stand still. Inputs may come late, doubled or out of order: what no longer
+ * fits is ignored (`Step.ignored` says why), so a sender may repeat until it is answered.
+ *
+ * `episode` is the position of the task in its run, `attempt` counts from 1, and `token` fences the
+ * one thing in progress (set-up, lease or grade): the token of an effect comes back in its answers.
+ */
+export type Input = { readonly nowMs: number } & InputBody
+
+export type InputBody =
+  | TaskBody
+  | SandboxBody
+  | WorkerBody
+  | LeaseBody
+  /**
+   * Every row up to and with this `seq` is durable in the log of results. (`seq` counts the rows of
+   * a run from 1 in the order in which `append_result` asks for them.)
+   */
+  | { readonly type: 'results_recorded'; readonly through: number }
+  /** Time passed. */
+  | { readonly type: 'tick' }
+  | { readonly type: 'cancel'; readonly cause: string }
+  | { readonly type: 'pause'; readonly cause: string }
+  | { readonly type: 'resume' }
+  /**
+   * What one node grants this run: live sandboxes, and creations at once. Zero takes it away.
+   * Before the first such input, admission is bound by `concurrency` alone.
+   */
+  | {
+      readonly type: 'node_capacity'
+      readonly node: string
+      readonly sandboxes: number
+      readonly creating: number
+    }
+  | { readonly type: 'policy_version_set'; readonly version: number }
+  /** The coordinator is back. The time since the last event was the platform's, nobody's clock ran. */
+  | { readonly type: 'recovered' }
+
+type TaskBody =
+  | { readonly type: 'tasks_put'; readonly tasks: readonly TaskInput[] }
+  /** No task comes any more: the run ends with its last episode. */
+  | { readonly type: 'tasks_closed' }
+
+type SandboxBody =
+  | ({
+      readonly type: 'sandbox_ready'
+      readonly sandbox: string
+      readonly node: string
+      readonly createMs: number
+    } & AttemptAddress)
+  /**
+   * There is no sandbox, and there will be none for this attempt. `caller` is an authoritative
+   * "not found" (`task_invalid`); anything else is `infra_create`.
+   */
+  | ({
+      readonly type: 'sandbox_failed'
+      readonly fault: 'caller' | 'capacity' | 'platform'
+      readonly cause: string
+    } & AttemptAddress)
+  /** The sandbox has ended, and it was not core that asked for it. */
+  | ({ readonly type: 'sandbox_lost'; readonly fate: SandboxFate } & AttemptAddress)
+  /**
+   * The sandbox is gone, as asked. `fate` is set where it had ended by itself before: that outranks
+   * whatever its worker said.
+   */
+  | ({
+      readonly type: 'torn_down'
+      readonly fate?: SandboxFate
+      readonly flags?: readonly Flag[]
+      readonly usage?: Usage
+    } & AttemptAddress)
+  | ({ readonly type: 'setup_done' } & Fenced)
+  /** `workload`: the task's own set-up failed. `platform`: ours did, and the attempt is made again. */
+  | ({
+      readonly type: 'setup_failed'
+      readonly fault: 'workload' | 'platform'
+      readonly cause: string
+    } & Fenced)
+
+type WorkerBody =
+  /**
+   * A worker has come, or has come back. `held`: the tokens it still works on; a lease it had and
+   * does not hold is lost. `slots`: how many leases it takes at once.
+   */
+  | {
+      readonly type: 'worker_attached'
+      readonly worker: string
+      readonly slots: number
+      readonly held: readonly number[]
+    }
+  /** Its connection is gone; its leases live on until it comes back or a lease's life is over. */
+  | { readonly type: 'worker_detached'; readonly worker: string }
+  /** A heartbeat for all its leases. `lagMs`: how late its event loop ran since the last one. */
+  | { readonly type: 'worker_renewed'; readonly worker: string; readonly lagMs?: number }
+  /** It said good-bye, or its process is known to be dead: its leases end now. */
+  | { readonly type: 'worker_lost'; readonly worker: string; readonly cause: string }
+
+type LeaseBody =
+  /** The worker has begun: the clock of the phase starts. */
+  | ({ readonly type: 'lease_taken' } & Fenced)
+  /** Sent at the start of every model call; the agent's clock stands, `timeout.model` starts anew. */
+  | ({ readonly type: 'model_started' } & Fenced)
+  /** No model call of this lease is open any more. */
+  | ({ readonly type: 'model_ended' } & Fenced)
+  /** What the worker found, for a lease of either phase. */
+  | ({
+      readonly type: 'reported'
+      readonly report: WorkerReport
+      readonly flags?: readonly Flag[]
+      readonly artifacts?: readonly string[]
+      /** Of the phase, by the worker's clock; by core's where absent. */
+      readonly agentMs?: number
+      readonly modelMs?: number
+      readonly lagMs?: number
+    } & Fenced)
+  /** What the daemon's own grader found. */
+  | ({
+      readonly type: 'graded'
+      readonly result: GradeResult
+      readonly flags?: readonly Flag[]
+    } & Fenced)
+
+export interface AttemptAddress {
+  readonly episode: number
+  readonly attempt: number
+}
+
+export interface Fenced extends AttemptAddress {
+  readonly token: number
+}
+
+export interface TaskInput {
+  readonly key: string
+  /** Digest of the task's content: same key and digest is one task, another digest an error. */
+  readonly digest: string
+  /** The task itself, as text or as the digest of a blob. Core carries it unread. */
+  readonly taskJson: string | null
+  readonly taskBlob: string | null
+  readonly seed: number
+  /** Default: a group of its own, named as its key. */
+  readonly group?: string
+  /** What the episode is expected to take; the longest are admitted first. */
+  readonly expectedMs?: number
+}
+
+/**
+ * - `oom_limit`: the sandbox's own limit was hit **and** the kill is on record
+ * - `oom_host`: the machine ran out
+ * - `lost`: the sandbox, the node or a service died
+ * - `stopped`, `lifetime`: by a person, or by the lifetime that a person set
+ */
+export interface SandboxFate {
+  readonly cause: 'oom_limit' | 'oom_host' | 'lost' | 'stopped' | 'lifetime'
+  readonly evidence: string
+  /** By the node's record. Absent: before anything that its worker said. */
+  readonly diedAtMs?: number
+}
+
+export type GradeResult =
+  | { readonly kind: 'verdict'; readonly reward?: unknown; readonly rewards?: unknown }
+  | { readonly kind: 'failed'; readonly cause: string }
+
+export interface Usage {
+  readonly cpuMs: number
+  readonly memoryPeakBytes: number
+  readonly diskBytes: number
+  readonly networkBytes: number
+}

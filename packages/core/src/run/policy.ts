@@ -1,0 +1,79 @@
+import {
+  type Outcome,
+  type PolicyAction,
+  RETRY_DEFAULTS,
+  type RunCreate,
+  SandlotError,
+  TIMEOUT_DEFAULTS_MS,
+} from '@sandlot/protocol'
+import { OUTCOME_RULES } from '../outcome/rules.ts'
+
+/** A run's specification with every default filled in: past this there is no option left open. */
+export interface RunPolicy {
+  /** `rn_…`; the ids of its episodes are made from it. */
+  readonly run: string
+  /** Digest of the image. */
+  readonly from: string
+  readonly tags: Readonly<Record<string, string>>
+  readonly concurrency: number
+  readonly timeoutMs: {
+    readonly create: number
+    readonly setup: number
+    readonly agent: number
+    readonly model: number
+    readonly grade: number
+    /** Of one attempt, from its admission, without the time it waits for a worker. */
+    readonly total: number | null
+  }
+  readonly retry: {
+    readonly infra: number
+    readonly model: number
+    readonly grade: number
+    readonly timeout: number
+  }
+  readonly setup: boolean
+  /** `daemon`: a command that the daemon runs. `worker`: a function, under a lease of its own. */
+  readonly grade: 'none' | 'daemon' | 'worker'
+  readonly actions: Readonly<Partial<Record<Outcome, PolicyAction>>>
+}
+
+/**
+ * Fills in what the request leaves open.
+ * @throws SandlotError `invalid_request` for a policy that would turn another's fault into a zero.
+ */
+export function compileRun(
+  spec: Pick<
+    RunCreate,
+    'concurrency' | 'timeout' | 'retry' | 'setup' | 'grade' | 'policy' | 'tags'
+  >,
+  ids: { readonly run: string; readonly from: string },
+): RunPolicy {
+  const actions = spec.policy ?? {}
+  for (const [outcome, action] of Object.entries(actions)) {
+    const allowed = OUTCOME_RULES[outcome as Outcome].actions
+    if (!allowed.includes(action)) {
+      throw new SandlotError('invalid_request', `policy.${outcome} can't be '${action}'`, {
+        hint: `Use one of ${allowed.join(', ')}: what the policy did not do is not its zero.`,
+      })
+    }
+  }
+  return {
+    run: ids.run,
+    from: ids.from,
+    tags: spec.tags ?? {},
+    concurrency: spec.concurrency,
+    timeoutMs: { ...TIMEOUT_DEFAULTS_MS, total: null, ...defined(spec.timeout) },
+    retry: { ...RETRY_DEFAULTS, ...defined(spec.retry) },
+    setup: (spec.setup?.length ?? 0) > 0,
+    grade: spec.grade === undefined ? 'none' : spec.grade.kind === 'worker' ? 'worker' : 'daemon',
+    actions,
+  }
+}
+
+/** Without the keys that are there and undefined: they would overwrite a default. */
+function defined<T extends object>(
+  options: T | undefined,
+): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(options ?? {}).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [K in keyof T]?: Exclude<T[K], undefined> }
+}

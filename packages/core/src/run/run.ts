@@ -1,0 +1,164 @@
+import type { AttemptRow, Flag, Outcome } from '@sandlot/protocol'
+import type { Ending } from '../episode/ending.ts'
+import type { EpisodePhase } from '../episode/phase.ts'
+import type { Heap } from '../order/heap.ts'
+import type { KeyTable } from '../order/key-table.ts'
+import type { Budget } from '../outcome/rules.ts'
+import type { Totals } from '../report/totals.ts'
+import type { UnrecordedRow } from './effect.ts'
+import type { Usage } from './input.ts'
+import type { RunPolicy } from './policy.ts'
+import type { RunStatus } from './status.ts'
+
+/**
+ * All that is known of a run. Its size follows the live episodes: those that ended are counters,
+ * and 12 bytes for their key. `saveRun` gives it as JSON, `loadRun` takes it back; only `advance`
+ * and `apply` change it.
+ */
+export interface Run {
+  readonly policy: RunPolicy
+  status: RunStatus
+  /** Why it is paused or cancelled. */
+  reason: string | null
+  closed: boolean
+  startedAtMs: number
+  /** Of the last event: no input is earlier. */
+  nowMs: number
+  nextIndex: number
+  nextToken: number
+  nextSeq: number
+  policyVersion: number
+  /** All the time in which there was no coordinator. */
+  downMs: number
+  readonly keys: KeyTable
+  readonly live: Map<number, Episode>
+  /** Of the groups that tasks named; a task without one is a group by itself. */
+  readonly groups: Map<string, Group>
+  readonly workers: Map<string, Worker>
+  readonly nodes: Map<string, NodeGrant>
+  /** Rows that the log of results has not confirmed, by `seq`. */
+  readonly unrecorded: Map<number, UnrecordedRow>
+  readonly failures: FailureWatch
+  readonly totals: Totals
+  readonly index: RunIndex
+}
+
+/** Derived from the rest, never saved: what makes each step O(log n). */
+export interface RunIndex {
+  /** Live episodes by phase. */
+  readonly counts: Record<EpisodePhase, number>
+  /** Episodes that hold a slot. */
+  readonly slots: Map<number, Episode>
+  readonly queued: Heap<Episode>
+  readonly ready: Heap<Episode>
+  readonly gradeReady: Heap<Episode>
+  readonly due: Heap<Episode>
+  readonly workersDue: Heap<Worker>
+  /** Attached workers with a free slot; the first is the next to be offered a lease. */
+  readonly free: Set<Worker>
+}
+
+export interface Episode {
+  readonly index: number
+  readonly key: string
+  readonly taskJson: string | null
+  readonly taskBlob: string | null
+  readonly group: string | null
+  readonly seed: number
+  readonly expectedMs: number
+  phase: EpisodePhase
+  phaseAtMs: number
+  dueMs: number | null
+  /** Number of the current or last attempt; 0 before the first. */
+  attempt: number
+  workersLost: number
+  readonly spent: Record<Budget, number>
+  /** The attempts before the current one. */
+  attempts: AttemptRow[]
+  current: Attempt | null
+  /** Places in `queued`, `ready` or `gradeReady`, and in `due`; -1 outside. Not saved. */
+  orderAt: number
+  dueAt: number
+}
+
+export interface Attempt {
+  readonly admittedAtMs: number
+  policyVersion: number
+  sandbox: string | null
+  node: string | null
+  /** Of the one thing in progress, and the worker that has it; no worker where the daemon works. */
+  token: number | null
+  worker: string | null
+  readonly clock: PhaseClock
+  totalDueMs: number | null
+  /** `downMs` of the run and `lagMs` of the worker up to which deadlines were already extended. */
+  downAtMs: number
+  lagAtMs: number
+  gradeTries: number
+  report: AgentReport | null
+  readonly flags: Flag[]
+  ending: Ending | null
+  releaseTries: number
+  usage: Usage | null
+}
+
+/** Milliseconds per phase, as in the row. */
+export interface PhaseClock {
+  queuedMs: number
+  createMs: number
+  setupMs: number
+  agentMs: number
+  modelMs: number
+  gradeMs: number
+  teardownMs: number
+}
+
+/** What the agent's part left for its grade and its row. */
+export interface AgentReport {
+  /** What the attempt ends as once it is graded. */
+  readonly outcome: 'graded' | 'agent_timeout' | 'limit'
+  readonly error: string | null
+  readonly dataJson: string | null
+  readonly dataBlob: string | null
+  readonly artifacts: readonly string[]
+}
+
+export interface Group {
+  readonly name: string
+  members: number
+  live: number
+  valid: number
+}
+
+export interface Worker {
+  readonly name: string
+  slots: number
+  /** Episodes whose lease it has. Derived. */
+  readonly leases: Set<number>
+  /** null while it is attached. */
+  detachedAtMs: number | null
+  renewedAtMs: number
+  /** All the time its event loop or its connection took from its leases. */
+  lagMs: number
+  dueMs: number
+  /** Place in `workersDue`. Not saved. */
+  dueAt: number
+}
+
+export interface NodeGrant {
+  readonly sandboxes: number
+  readonly creating: number
+}
+
+/** What decides whether failures pause the run. */
+export interface FailureWatch {
+  /** The last endings, 1 for `episode_error`; a ring of `pauseWindow`. */
+  readonly window: number[]
+  windowAt: number
+  errors: number
+  streak: number
+  lostNode: string | null
+  lostAtMs: number
+}
+
+export type OutcomeCounts = Partial<Record<Outcome, number>>
