@@ -108,6 +108,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Remove it first, or write without `exclusive`.',
   },
+  file_failed: {
+    status: 422,
+    fault: 'workload',
+    retry: false,
+    hint: 'The file system of the sandbox refused it: the message names the error.',
+  },
   directory_not_empty: {
     status: 409,
     fault: 'caller',
