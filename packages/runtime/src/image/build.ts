@@ -1,0 +1,26 @@
+import type { ImageConfig } from '@sandlot/protocol'
+import type { ImageLayer } from './image.ts'
+
+/** Opens the bytes behind a digest. They are checked while they are read. */
+export type OpenBlob = (
+  digest: string,
+  wait: { readonly signal: AbortSignal },
+) => Promise<AsyncIterable<Uint8Array>>
+
+/** What a build may use. */
+export interface BuildContext {
+  /** Empty, its own, removed afterwards. */
+  readonly directory: string
+  readonly signal: AbortSignal
+  /** One line for a person who waits. */
+  readonly log: (line: string) => void
+  readonly openBlob: OpenBlob
+  /** The last lines logged. */
+  readonly logTail: () => readonly string[]
+}
+
+/** Layers still in the build's directory. */
+export interface BuiltImage {
+  readonly layers: readonly ImageLayer[]
+  readonly config: ImageConfig
+}

@@ -1,0 +1,90 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { BLOCK_BYTES } from './format.ts'
+
+const BUFFER_BYTES = 1024 * 1024
+
+/** A file written from front to back in large pieces, with its position counted. */
+export class BlockFile implements AsyncDisposable {
+  readonly #file: FileHandle
+  readonly #sizeBytesMax: number
+  readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES)
+  #buffered = 0
+  #flushed = 0
+
+  private constructor(file: FileHandle, sizeBytesMax: number) {
+    this.#file = file
+    this.#sizeBytesMax = sizeBytesMax
+  }
+
+  /** Fails when the path exists. */
+  static async create(path: string, sizeBytesMax: number): Promise<BlockFile> {
+    return new BlockFile(await open(path, 'wx+', 0o444), sizeBytesMax)
+  }
+
+  get position(): number {
+    return this.#flushed + this.#buffered
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    if (this.position + bytes.length > this.#sizeBytesMax)
+      throw new LayerTooLarge(this.#sizeBytesMax)
+    for (let taken = 0; taken < bytes.length; ) {
+      const piece = bytes.subarray(taken, taken + BUFFER_BYTES - this.#buffered)
+      this.#buffer.set(piece, this.#buffered)
+      this.#buffered += piece.length
+      taken += piece.length
+      if (this.#buffered === BUFFER_BYTES) await this.#flush()
+    }
+  }
+
+  /** Zeros up to `position`, which must not lie behind. */
+  async padTo(position: number): Promise<void> {
+    await this.append(Buffer.alloc(position - this.position))
+  }
+
+  async padToBlock(): Promise<void> {
+    await this.padTo(Math.ceil(this.position / BLOCK_BYTES) * BLOCK_BYTES)
+  }
+
+  /** Overwrites the start, and makes the whole file durable. */
+  async finish(firstBlock: Uint8Array): Promise<void> {
+    await this.#flush()
+    await writeFully(this.#file, firstBlock, 0)
+    await this.#file.sync()
+  }
+
+  async *read(): AsyncGenerator<Uint8Array> {
+    for (let at = 0; ; ) {
+      const { bytesRead } = await this.#file.read(this.#buffer, 0, BUFFER_BYTES, at)
+      if (bytesRead === 0) return
+      yield this.#buffer.subarray(0, bytesRead)
+      at += bytesRead
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file.close()
+  }
+
+  async #flush(): Promise<void> {
+    await writeFully(this.#file, this.#buffer.subarray(0, this.#buffered), this.#flushed)
+    this.#flushed += this.#buffered
+    this.#buffered = 0
+  }
+}
+
+/** The content is larger than a layer may be. */
+export class LayerTooLarge extends Error {
+  override readonly name = 'LayerTooLarge'
+
+  constructor(sizeBytesMax: number) {
+    super(`the layer is larger than the limit of ${sizeBytesMax} bytes`)
+  }
+}
+
+async function writeFully(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done)
+    done += bytesWritten
+  }
+}

@@ -1,0 +1,54 @@
+export const IMAGE_ERROR_CODES = [
+  /** No image has this id. */
+  'image_unknown',
+  /** What was asked for can't be an image: bad names, a damaged or hostile archive, a digest that doesn't match. */
+  'image_source_invalid',
+  /** The build itself failed; `logTail` and `exitCode` tell how. */
+  'image_build_failed',
+  /** A sandbox needs it. */
+  'image_in_use',
+  /** No space left for images on this machine. */
+  'disk_full',
+] as const
+export type ImageErrorCode = (typeof IMAGE_ERROR_CODES)[number]
+
+export interface ImageErrorOptions {
+  readonly hint: string
+  readonly logTail?: readonly string[]
+  readonly exitCode?: number
+  readonly cause?: unknown
+}
+
+export class ImageError extends Error {
+  override readonly name = 'ImageError'
+  readonly code: ImageErrorCode
+  /** What to do about it, for a person. */
+  readonly hint: string
+  /** The last lines that the build wrote. */
+  readonly logTail: readonly string[]
+  readonly exitCode?: number
+
+  constructor(code: ImageErrorCode, message: string, options: ImageErrorOptions) {
+    super(message, { cause: options.cause })
+    this.code = code
+    this.hint = options.hint
+    this.logTail = options.logTail ?? []
+    if (options.exitCode !== undefined) this.exitCode = options.exitCode
+  }
+}
+
+export function isDiskFull(cause: unknown): boolean {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return code === 'ENOSPC' || code === 'EDQUOT'
+}
+
+export function diskFull(directory: string, cause: unknown): ImageError {
+  return new ImageError('disk_full', `No space left for images in ${directory}.`, {
+    hint: 'Remove images that are no longer needed, or free space on that disk.',
+    cause,
+  })
+}
+
+export function sourceInvalid(message: string, hint: string, cause?: unknown): ImageError {
+  return new ImageError('image_source_invalid', message, { hint, cause })
+}

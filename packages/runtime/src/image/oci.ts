@@ -1,0 +1,75 @@
+/** An OCI layout becomes one EROFS layer for each of its layers. */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ImageConfig } from '@sandlot/protocol'
+import { decompressed, untilAborted, verifiedBlob } from './blob-stream.ts'
+import type { BuildContext, BuiltImage } from './build.ts'
+import type { DirectoryInode } from './erofs/inode.ts'
+import { defaultImageConfig, type ImageLayer } from './image.ts'
+import { sourceInvalid } from './image-error.ts'
+import { type Descriptor, type OciConfig, OciLayout } from './oci-layout.ts'
+import type { SourceOf } from './source.ts'
+import { writeTarLayer } from './tar-layer.ts'
+import { mergedOver } from './whiteouts.ts'
+
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
+
+export async function buildOci(
+  source: SourceOf<'oci'>,
+  context: BuildContext,
+): Promise<BuiltImage> {
+  const blobs = join(context.directory, 'blobs')
+  await mkdir(blobs)
+  const stream = decompressed(verifiedBlob(source.blob, context.openBlob, context.signal))
+  const layout = await OciLayout.unpack(stream, blobs)
+  const architecture = ARCHITECTURES[process.arch] ?? process.arch
+  const { manifest, config } = await layout.find({ os: 'linux', architecture })
+  const layers: ImageLayer[] = []
+  let below: DirectoryInode | undefined
+  for (const [index, descriptor] of manifest.layers.entries()) {
+    const path = join(context.directory, `${index}.erofs`)
+    context.log(`layer ${index + 1} of ${manifest.layers.length}: ${descriptor.digest}`)
+    const tar = decompressed(untilAborted(layerBytes(layout, descriptor), context.signal))
+    const written = await writeTarLayer(tar, {
+      path,
+      ociWhiteouts: true,
+      onLog: context.log,
+      ...(below && { below }),
+    })
+    if (below && written.root.children.size === 0) continue
+    layers.push({ path, digest: written.digest, sizeBytes: written.sizeBytes })
+    below = mergedOver(written.root, below)
+  }
+  return { layers, config: imageConfig(config) }
+}
+
+function layerBytes(layout: OciLayout, descriptor: Descriptor): AsyncIterable<Uint8Array> {
+  if (
+    descriptor.mediaType?.includes('nondistributable') ||
+    descriptor.mediaType?.includes('encrypted')
+  ) {
+    throw sourceInvalid(
+      `The layer ${descriptor.digest} is of the kind ${descriptor.mediaType}.`,
+      'Only plain, gzip and zstd layers that are part of the layout can be used.',
+    )
+  }
+  return layout.read(descriptor.digest)
+}
+
+function imageConfig(oci: OciConfig): ImageConfig {
+  const config = oci.config ?? {}
+  const env = Object.fromEntries(
+    (config.Env ?? []).flatMap((line) => {
+      const equals = line.indexOf('=')
+      return equals > 0 ? [[line.slice(0, equals), line.slice(equals + 1)]] : []
+    }),
+  )
+  const workdir = config.WorkingDir || defaultImageConfig.workdir
+  return {
+    env: { ...defaultImageConfig.env, ...env },
+    workdir: workdir.startsWith('/') ? workdir : `/${workdir}`,
+    user: config.User || defaultImageConfig.user,
+    command: [...(config.Entrypoint ?? []), ...(config.Cmd ?? [])],
+    labels: config.Labels ?? {},
+  }
+}
