@@ -19,6 +19,15 @@ export {
   type Usage,
   type Wait,
 } from './driver.ts'
+export { type FakeCue, FakeDriver, type FakeDriverOptions } from './fake/driver.ts'
+export { FakeMachine } from './fake/machine.ts'
+export {
+  type FakeClock,
+  type FakeCommand,
+  type FakeReply,
+  type FakeScript,
+  fewCommands,
+} from './fake/script.ts'
 export type {
   ContentStream,
   ExecChunk,

@@ -1,0 +1,87 @@
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+
+const POLL_MS_FIRST = 1
+const POLL_MS_MAX = 20
+
+/** Content of a control file; undefined where it doesn't exist (or its group is just being removed). */
+export async function readControl(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (['ENOENT', 'ENODEV', 'EOPNOTSUPP'].includes(codeOf(error))) return undefined
+    throw error
+  }
+}
+
+/** A single number in a file, `max` as infinity, 0 where there is none. */
+export async function readNumber(path: string): Promise<number> {
+  const text = (await readControl(path))?.trim()
+  if (text === 'max') return Number.POSITIVE_INFINITY
+  return Number(text ?? 0) || 0
+}
+
+/** One number of a file of `key value` lines, 0 where there is none. */
+export async function readKeyed(path: string, key: string): Promise<number> {
+  const text = (await readControl(path)) ?? ''
+  const line = text.split('\n').find((each) => each.startsWith(`${key} `))
+  return Number(line?.slice(key.length + 1) ?? 0) || 0
+}
+
+export async function writeControl(path: string, value: string | number): Promise<void> {
+  await writeFile(path, String(value), { flag: 'w' })
+}
+
+/** Where a kernel may lack the file. */
+export async function writeOptional(path: string, value: string | number): Promise<void> {
+  try {
+    await writeFile(path, String(value), { flag: 'r+' })
+  } catch (error) {
+    if (!['ENOENT', 'EOPNOTSUPP', 'EINVAL', 'EACCES'].includes(codeOf(error))) throw error
+  }
+}
+
+export async function readPids(path: string): Promise<readonly number[]> {
+  const text = (await readControl(path)) ?? ''
+  return text.split('\n').flatMap((line) => (line === '' ? [] : [Number(line)]))
+}
+
+export async function listDirectories(path: string): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(path, { withFileTypes: true })
+    return entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+export async function makeParent(path: string): Promise<void> {
+  await mkdir(path, { recursive: true })
+}
+
+/** True once the directory is not there; false while it is busy. */
+export async function tryRemove(path: string): Promise<boolean> {
+  try {
+    await rmdir(path)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return true
+    if (['EBUSY', 'ENOTEMPTY'].includes(codeOf(error))) return false
+    throw error
+  }
+}
+
+/** Asks again and again, ever more rarely, until the answer is yes or the time is over. */
+export async function poll(timeoutMs: number, ask: () => Promise<boolean>): Promise<boolean> {
+  const end = performance.now() + timeoutMs
+  for (let pause = POLL_MS_FIRST; ; pause = Math.min(pause * 2, POLL_MS_MAX)) {
+    if (await ask()) return true
+    if (performance.now() >= end) return false
+    await delay(pause)
+  }
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}

@@ -1,0 +1,193 @@
+import {
+  type Blank,
+  type DriverCapabilities,
+  DriverError,
+  type Fate,
+  type FateKind,
+  type GradeWorldSpec,
+  type ProbeFinding,
+  type Recovery,
+  type RuntimeDriver,
+  type Sandbox,
+  type SandboxSpec,
+  type Usage,
+  type Wait,
+} from '../driver.ts'
+import { sizesOf } from '../gvisor/sizing.ts'
+import { FakeMachine } from './machine.ts'
+import { FakeSandbox } from './sandbox.ts'
+import { type FakeClock, type FakeScript, fewCommands, machineClock } from './script.ts'
+import { unlessAborted } from './unless-aborted.ts'
+
+/** What a start or a checkout does instead of succeeding: fail, or wait until its signal aborts. */
+export type FakeCue = 'fail' | 'hang' | undefined
+
+export interface FakeDriverOptions {
+  /** What commands do. Default: `fewCommands`. */
+  readonly script?: FakeScript
+  readonly clock?: FakeClock
+  /** Where sandboxes live, so that a second driver can find them. Default: one of its own. */
+  readonly machine?: FakeMachine
+  /** Asked before each start of a sandbox, with its number from 1. */
+  readonly onStart?: (start: number) => FakeCue
+  /** Asked before each checkout and cold start. */
+  readonly onDress?: (spec: SandboxSpec) => FakeCue
+  /** What a start takes on the clock. Default 0. */
+  readonly startMs?: number
+  readonly capabilities?: Partial<DriverCapabilities>
+}
+
+/** A driver in memory. An idle sandbox of it holds no timer and no descriptor; 16,000 of them are nothing. */
+export class FakeDriver implements RuntimeDriver {
+  readonly name = 'fake'
+  readonly capabilities: DriverCapabilities
+  readonly machine: FakeMachine
+  readonly #script: FakeScript
+  readonly #clock: FakeClock
+  readonly #options: FakeDriverOptions
+  #starts = 0
+
+  constructor(options: FakeDriverOptions = {}) {
+    this.#options = options
+    this.#script = options.script ?? fewCommands
+    this.#clock = options.clock ?? machineClock
+    this.machine = options.machine ?? new FakeMachine()
+    this.capabilities = {
+      hotMount: true,
+      memorySnapshot: false,
+      limits: false,
+      ...options.capabilities,
+    }
+  }
+
+  async probe(): Promise<readonly ProbeFinding[]> {
+    return [{ name: 'fake', ok: true, found: 'sandboxes in memory', required: true }]
+  }
+
+  async recover(): Promise<Recovery> {
+    const adopted: Sandbox[] = []
+    const ended: { id: string; hostId: string; fate: Fate }[] = []
+    for (const found of this.machine.all()) {
+      if (!found.dressed) found.end('stopped', 'a blank that nobody owns')
+      else if (found.fate) ended.push({ id: found.id, hostId: found.hostId, fate: found.fate })
+      else adopted.push(found.sandbox())
+      if (found.fate) this.machine.remove(found.hostId)
+    }
+    return { adopted, ended }
+  }
+
+  async createBlank(wait: Wait = {}): Promise<Blank> {
+    const started = await this.#start(wait)
+    return started.blank()
+  }
+
+  async checkout(blank: Blank, spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
+    if (!this.capabilities.hotMount) throw unsupported('checkout')
+    const found = this.machine.get(blank.hostId)
+    if (!found || found.fate) throw gone(blank.hostId, found?.fate)
+    return this.#dress(found, spec, wait)
+  }
+
+  async create(spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
+    return this.#dress(await this.#start(wait), spec, wait)
+  }
+
+  async openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait: Wait = {}): Promise<void> {
+    wait.signal?.throwIfAborted()
+    const found = this.#living(sandbox)
+    await found.guest.endWorld(grade.below, wait)
+    await found.guest.openWorld(worldSpec(found.spec, grade.world, grade.below))
+  }
+
+  async usage(sandbox: Sandbox): Promise<Usage> {
+    return this.#living(sandbox).usage
+  }
+
+  async stop(sandbox: Sandbox | Blank): Promise<Fate> {
+    const found = this.machine.get(sandbox.hostId)
+    if (!found) return sandbox.gone
+    const fate = found.end('stopped', 'stop was called')
+    this.machine.remove(sandbox.hostId)
+    return fate
+  }
+
+  /** For tests: a sandbox or a blank dies in this way. */
+  kill(id: string, kind: FateKind, detail = 'killed by the test'): void {
+    const found = this.machine.all().find((each) => each.id === id || each.hostId === id)
+    if (!found) throw new Error(`no sandbox ${id}`)
+    found.end(kind, detail)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const each of this.machine.all()) await this.stop(each.blank())
+  }
+
+  async #start(wait: Wait): Promise<FakeSandbox> {
+    await this.#obey(this.#options.onStart?.(++this.#starts), wait)
+    const { startMs = 0 } = this.#options
+    if (startMs > 0) await this.#pause(startMs, wait)
+    return this.machine.add(new FakeSandbox(this.#script, this.#clock))
+  }
+
+  async #dress(found: FakeSandbox, spec: SandboxSpec, wait: Wait): Promise<Sandbox> {
+    try {
+      await this.#obey(this.#options.onDress?.(spec), wait)
+      if (found.fate) throw gone(found.hostId, found.fate)
+      const { id, detachedMs } = spec
+      found.dress(spec)
+      await found.guest.configure({ sandbox: id, detachedMs })
+      await found.guest.openWorld(worldSpec(spec, 'main'))
+      return found.sandbox()
+    } catch (error) {
+      await this.stop(found.blank())
+      throw error
+    }
+  }
+
+  async #obey(cue: FakeCue, wait: Wait): Promise<void> {
+    wait.signal?.throwIfAborted()
+    if (cue === 'hang') await unlessAborted(wait.signal, new Promise(() => {}))
+    if (cue === 'fail') {
+      throw new DriverError('create_failed', 'the fake driver fails on cue', { hint: 'try again' })
+    }
+  }
+
+  #pause(delayMs: number, wait: Wait): Promise<void> {
+    const over = Promise.withResolvers<void>()
+    const cancel = this.#clock.after(delayMs, () => over.resolve())
+    return unlessAborted(wait.signal, over.promise).finally(cancel)
+  }
+
+  #living(sandbox: Sandbox): FakeSandbox {
+    const found = this.machine.get(sandbox.hostId)
+    if (!found || found.fate) throw gone(sandbox.hostId, found?.fate)
+    return found
+  }
+}
+
+function worldSpec(spec: SandboxSpec, world: string, below?: string) {
+  const sizes = sizesOf(spec.limits)
+  return {
+    world,
+    layers: [],
+    ...(below === undefined ? {} : { below }),
+    upperBytes: below === undefined ? sizes.upperBytes : sizes.gradeUpperBytes,
+    upperInodes: sizes.upperInodes,
+    shmBytes: sizes.shmBytes,
+    pidsMax: spec.limits.pidsMax,
+    nofileMax: spec.limits.nofileMax,
+    hostname: spec.hostname,
+  }
+}
+
+function unsupported(what: string): DriverError {
+  return new DriverError('unsupported', `this driver has no ${what}`, { hint: 'use create' })
+}
+
+function gone(hostId: string, fate: Fate | undefined): DriverError {
+  const how = fate ? `${fate.kind}: ${fate.detail}` : 'stopped before'
+  return new DriverError('sandbox_gone', `sandbox ${hostId} is gone (${how})`, {
+    hint: 'start another one',
+    ...(fate ? { fate } : {}),
+  })
+}

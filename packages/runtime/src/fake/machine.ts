@@ -1,0 +1,27 @@
+import type { FakeSandbox } from './sandbox.ts'
+
+/** Where fake sandboxes live. It outlives a driver, as a machine outlives a daemon. */
+export class FakeMachine {
+  readonly #sandboxes = new Map<string, FakeSandbox>()
+
+  get size(): number {
+    return this.#sandboxes.size
+  }
+
+  add(sandbox: FakeSandbox): FakeSandbox {
+    this.#sandboxes.set(sandbox.hostId, sandbox)
+    return sandbox
+  }
+
+  get(hostId: string): FakeSandbox | undefined {
+    return this.#sandboxes.get(hostId)
+  }
+
+  remove(hostId: string): void {
+    this.#sandboxes.delete(hostId)
+  }
+
+  all(): readonly FakeSandbox[] {
+    return [...this.#sandboxes.values()]
+  }
+}

@@ -1,0 +1,59 @@
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { z } from 'zod'
+import type { SandboxSpec } from '../driver.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import type { SandboxPaths } from './paths.ts'
+
+/**
+ * What a later daemon must know of a sandbox, in a file of its own. It is written before the launch and once more before
+ * the world is opened. Whether anything lives is not in it: membership of the cgroup alone says so.
+ */
+export interface SandboxState {
+  readonly hostId: string
+  /** Wall clock, milliseconds. */
+  readonly startedAtMs: number
+  /** For a person who looks; 0 before the launch is over. */
+  readonly sentryPid: number
+  /** Absent while blank. */
+  readonly owner?: { readonly spec: SandboxSpec; readonly checkedOutAtMs: number }
+}
+
+const size = z.number().int().nonnegative()
+const spec = z.strictObject({
+  id: z.string(),
+  layers: z.array(z.strictObject({ digest: z.string(), path: z.string() })),
+  limits: z.strictObject({
+    memoryBytes: size,
+    cpus: z.number().positive(),
+    pidsMax: size,
+    diskBytes: size,
+    nofileMax: size,
+  }),
+  hostname: z.string(),
+  detachedMs: size,
+  lifetimeMs: size.exactOptional(),
+})
+const schema = z.strictObject({
+  hostId: z.string(),
+  startedAtMs: size,
+  sentryPid: size,
+  owner: z.strictObject({ spec, checkedOutAtMs: size }).exactOptional(),
+})
+
+/** Whole or not at all. */
+export async function saveState(paths: SandboxPaths, state: SandboxState): Promise<void> {
+  const next = `${paths.state}.next`
+  await writeFile(next, JSON.stringify(state), { mode: 0o600 })
+  await rename(next, paths.state)
+}
+
+/** Undefined where there is none, or none that this version reads: then nobody can own what is there. */
+export async function loadState(paths: SandboxPaths): Promise<SandboxState | undefined> {
+  try {
+    const text = await readFile(paths.state, 'utf8')
+    if (text.length > RUNTIME_LIMITS.stateBytesMax) return undefined
+    return schema.parse(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,45 @@
+/** Every bound of the runtime on a machine, except those towards a guest (`guest/limits.ts`). */
+export const RUNTIME_LIMITS = {
+  /** From the request for a sandbox to its agent's hello. */
+  startMs: 20_000,
+  /** From a blank to its open world. */
+  checkoutMs: 15_000,
+  /** All processes of an ended sandbox are gone. */
+  killMs: 10_000,
+  /** The kernel lets go of an empty cgroup. */
+  removeMs: 5_000,
+  /** A world is empty before it is graded. */
+  endWorldMs: 15_000,
+  /** A found sandbox's agent answers. */
+  adoptMs: 5_000,
+  /** Found sandboxes looked at side by side. */
+  adoptAtOnce: 32,
+  /** Sandboxes ended side by side. */
+  stopsAtOnce: 16,
+  /** One answer of the host helper, beyond the deadline that it was given. */
+  helperGraceMs: 5_000,
+  /** Building the agent's image. */
+  agentImageMs: 30_000,
+  /** Layers of one sandbox. */
+  layersMax: 64,
+  /** Of the pipes to and from an agent; less where the machine allows less. */
+  pipeBytes: 2 ** 20,
+  /** A state file of a sandbox. */
+  stateBytesMax: 2 ** 20,
+  /** Longest path of a control socket that Unix allows. */
+  socketPathBytesMax: 107,
+  /** Last words of a runtime's log kept as evidence. */
+  evidenceChars: 600,
+  /** A blank without a daemon ends itself: what the agent does before it is configured. */
+  blankDetachedMs: 60_000,
+  /** Memory of a blank's cgroup: the runtime's own and the prepared world. */
+  blankMemoryBytes: 128 * 2 ** 20,
+  /** Host processes for each guest process; over the host's limit the sandbox dies, so there is room. */
+  hostPidsFactor: 10,
+  hostPidsMin: 1_024,
+  /** A pool replaces at most so many at once. */
+  poolRefillsAtOnce: 2,
+  /** A pool that can't start blanks waits at most so long between tries. */
+  poolBackoffMsMax: 30_000,
+  poolBackoffMsFirst: 100,
+} as const
