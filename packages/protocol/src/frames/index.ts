@@ -1,3 +1,5 @@
+export { FrameDecoder } from './decoder.ts'
+export { encodeFrame, encodeSync } from './encode.ts'
 export {
   FRAME,
   FRAME_LIMITS,
@@ -9,6 +11,8 @@ export {
   type MalformedReason,
   SYNC_MAGIC,
 } from './frame.ts'
+export type { Prey } from './hunt.ts'
+export type { ChannelChunk } from './inbox.ts'
 export {
   type FrameTransport,
   Mux,
@@ -16,7 +20,7 @@ export {
   type MuxOptions,
   type OpenOptions,
 } from './mux.ts'
-export { type ChannelChunk, MuxStream, type StreamFailure } from './mux-stream.ts'
+export type { MuxStream, ReadOptions } from './mux-stream.ts'
 export {
   decodePayload,
   encodePayload,
@@ -24,3 +28,11 @@ export {
   type PayloadMap,
   PayloadTooLarge,
 } from './payload.ts'
+export {
+  ConnectionLost,
+  MuxBusy,
+  RemoteError,
+  StreamCancelled,
+  type StreamFailure,
+  StreamOver,
+} from './stream-error.ts'

@@ -1,0 +1,55 @@
+/** The peer answered a request with `error`. */
+export class RemoteError extends Error {
+  override readonly name = 'RemoteError'
+  readonly code: string
+  readonly errno?: number
+
+  constructor(failure: StreamFailure) {
+    super(failure.message)
+    this.code = failure.code
+    if (failure.errno !== undefined) this.errno = failure.errno
+  }
+}
+
+/** What an `error` frame says. */
+export interface StreamFailure {
+  readonly code: string
+  readonly message: string
+  readonly errno?: number
+}
+
+/** The connection ended before the request did; whether the request was done is unknown. `cause` says why. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost'
+
+  constructor(detail: string, options: { cause?: unknown } = {}) {
+    super(`the connection is lost: ${detail}`, options)
+  }
+}
+
+/** The opener of a stream asked to stop. */
+export class StreamCancelled extends Error {
+  override readonly name = 'StreamCancelled'
+
+  constructor() {
+    super('the request was cancelled')
+  }
+}
+
+/** Bytes for a stream that is over: its answer was given, or its channel ended. */
+export class StreamOver extends Error {
+  override readonly name = 'StreamOver'
+
+  constructor() {
+    super('the stream takes no more data')
+  }
+}
+
+/** Too many streams are under way on this connection. */
+export class MuxBusy extends Error {
+  override readonly name = 'MuxBusy'
+
+  constructor(streams: number) {
+    super(`${streams} streams are under way on this connection, as many as it takes`)
+  }
+}
