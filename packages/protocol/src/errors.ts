@@ -66,6 +66,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Read the last lines of the build log in the message.',
   },
+  image_in_use: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Stop the sandboxes that were made from it, then remove it.',
+  },
   exec_unknown: {
     status: 404,
     fault: 'caller',

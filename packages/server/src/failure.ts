@@ -1,0 +1,114 @@
+import { EngineError, type EngineErrorCode } from '@sandlot/engine'
+import { type ErrorCode, SandlotError } from '@sandlot/protocol'
+import {
+  DriverError,
+  type DriverErrorCode,
+  GuestError,
+  type GuestErrorCode,
+  GuestLost,
+  GuestTimeout,
+  ImageError,
+  type ImageErrorCode,
+} from '@sandlot/runtime'
+import { ZodError } from 'zod'
+
+/** Any failure as one that a caller may meet. What nobody foresaw is `internal`, and its own message stays in the log. */
+export function toSandlotError(error: unknown): SandlotError {
+  if (error instanceof SandlotError) return error
+  if (error instanceof GuestError) {
+    return new SandlotError(GUEST_CODES[error.code], error.message, { cause: error })
+  }
+  if (error instanceof GuestTimeout) {
+    return new SandlotError('timeout', error.message, { cause: error })
+  }
+  if (error instanceof GuestLost) {
+    return new SandlotError('sandbox_lost', error.message, { cause: error })
+  }
+  if (error instanceof DriverError) {
+    const { message, hint } = error
+    return new SandlotError(DRIVER_CODES[error.code], message, { hint, cause: error })
+  }
+  if (error instanceof ImageError) {
+    const { message, hint, logTail } = error
+    const details = logTail.length > 0 ? { details: { log: logTail } } : {}
+    return new SandlotError(IMAGE_CODES[error.code], message, { hint, ...details, cause: error })
+  }
+  if (error instanceof EngineError) return fromEngine(error)
+  if (error instanceof ZodError) return invalidRequest('the request', error)
+  if (isAbort(error)) return new SandlotError('cancelled', 'it was cancelled', { cause: error })
+  return new SandlotError('internal', 'the daemon failed; its log says more', { cause: error })
+}
+
+/** What zod found, field by field. */
+export function invalidRequest(where: string, error: ZodError): SandlotError {
+  const shown = error.issues.slice(0, ISSUES_SHOWN)
+  const lines = shown.map(({ path, message }) => {
+    return `${[where, ...path.map(String)].join('.')}: ${message}`
+  })
+  const more = error.issues.length - shown.length
+  const text = lines.join('; ') + (more > 0 ? `; and ${more} more` : '')
+  return new SandlotError('invalid_request', text.slice(0, MESSAGE_LENGTH))
+}
+
+const ISSUES_SHOWN = 5
+const MESSAGE_LENGTH = 2_000
+
+const GUEST_CODES = {
+  invalid: 'invalid_request',
+  unsupported: 'unsupported',
+  not_found: 'file_not_found',
+  exists: 'file_exists',
+  is_directory: 'file_is_directory',
+  not_directory: 'file_not_directory',
+  not_file: 'file_not_regular',
+  not_empty: 'directory_not_empty',
+  permission: 'permission_denied',
+  no_space: 'no_space',
+  too_large: 'too_large',
+  world_not_open: 'invalid_request',
+  world_unknown: 'invalid_request',
+  exec_unknown: 'exec_unknown',
+  exec_exists: 'idempotency_conflict',
+  limit: 'sandbox_limit',
+  cancelled: 'cancelled',
+  io: 'file_failed',
+} as const satisfies Record<GuestErrorCode, ErrorCode>
+
+const DRIVER_CODES = {
+  create_failed: 'create_failed',
+  unsupported: 'unsupported',
+  world_not_empty: 'timeout',
+  sandbox_gone: 'sandbox_lost',
+} as const satisfies Record<DriverErrorCode, ErrorCode>
+
+const IMAGE_CODES = {
+  image_unknown: 'image_unknown',
+  image_source_invalid: 'image_build_failed',
+  image_build_failed: 'image_build_failed',
+  image_in_use: 'image_in_use',
+  disk_full: 'disk_full',
+} as const satisfies Record<ImageErrorCode, ErrorCode>
+
+const ENGINE_CODES: Partial<Record<EngineErrorCode, ErrorCode>> = {
+  too_large: 'too_large',
+  blob_mismatch: 'digest_mismatch',
+  not_found: 'not_found',
+  disk_full: 'disk_full',
+  backlog_full: 'rate_limited',
+  deadline_exceeded: 'timeout',
+  closed: 'draining',
+}
+
+function fromEngine(error: EngineError): SandlotError {
+  const code = ENGINE_CODES[error.code]
+  if (code === undefined) {
+    return new SandlotError('internal', 'the daemon’s storage failed; its log says more', {
+      cause: error,
+    })
+  }
+  return new SandlotError(code, error.message, { cause: error })
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError'
+}

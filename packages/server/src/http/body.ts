@@ -1,0 +1,67 @@
+import type { IncomingMessage } from 'node:http'
+import { LIMITS, SandlotError } from '@sandlot/protocol'
+import { SERVER_LIMITS } from '../limits.ts'
+
+/**
+ * A JSON body. An empty one is `{}`, so that a request whose every field is optional needs none.
+ * @throws SandlotError `too_large`, `invalid_request`, `timeout`
+ */
+export async function readJson(incoming: IncomingMessage): Promise<unknown> {
+  const bytes = await readWhole(incoming)
+  if (bytes.length === 0) return {}
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    throw new SandlotError('invalid_request', `the body is not JSON: ${(error as Error).message}`, {
+      hint: 'Send UTF-8 JSON, as docs/api.md shows for this route.',
+    })
+  }
+}
+
+async function readWhole(incoming: IncomingMessage): Promise<Buffer> {
+  const announced = Number(incoming.headers['content-length'] ?? 0)
+  if (announced > LIMITS.bodyBytes) throw tooLarge()
+  const chunks: Buffer[] = []
+  let sizeBytes = 0
+  const stalled = setTimeout(
+    () => incoming.destroy(new SandlotError('timeout', 'the body did not come in time')),
+    SERVER_LIMITS.bodyMs,
+  )
+  try {
+    for await (const chunk of chunksOf(incoming)) {
+      sizeBytes += chunk.length
+      if (sizeBytes > LIMITS.bodyBytes) throw tooLarge()
+      chunks.push(chunk)
+    }
+  } finally {
+    clearTimeout(stalled)
+  }
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
+}
+
+function tooLarge(): SandlotError {
+  return new SandlotError('too_large', `a JSON body may have ${LIMITS.bodyBytes} bytes at most`)
+}
+
+/** A streamed body, chunk by chunk; given up when nothing comes for long. */
+export async function* readBytes(incoming: IncomingMessage): AsyncGenerator<Uint8Array> {
+  const stalled = setTimeout(
+    () => incoming.destroy(new SandlotError('timeout', 'nothing of the body came for long')),
+    SERVER_LIMITS.stallMs,
+  )
+  try {
+    for await (const chunk of chunksOf(incoming)) {
+      // The time that the sandbox takes for a chunk is not the client's.
+      stalled.refresh()
+      yield chunk
+      stalled.refresh()
+    }
+  } finally {
+    clearTimeout(stalled)
+  }
+}
+
+/** Leaving the loop early leaves the connection alone, so that an error answer still goes out. */
+function chunksOf(incoming: IncomingMessage): AsyncIterable<Buffer> {
+  return incoming.iterator({ destroyOnReturn: false })
+}

@@ -1,0 +1,119 @@
+import { createHash, type Hash } from 'node:crypto'
+import type { Engine } from '@sandlot/engine'
+import { SandlotError } from '@sandlot/protocol'
+import { z } from 'zod'
+import { decodeJson, encodeJson } from '../json.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Answer } from './answer.ts'
+import type { Bytes } from './call.ts'
+
+const keptAnswer = z.object({
+  /** Of the request that was answered. */
+  digest: z.string(),
+  status: z.number(),
+  body: z.string().nullable(),
+  headers: z.record(z.string(), z.string()),
+})
+
+/** A request as the digest sees it. */
+export interface Keyed {
+  readonly project: string
+  readonly key: string
+  readonly method: string
+  /** Path with query. */
+  readonly target: string
+}
+
+/** Digests what a request says, also while its body streams by. */
+export class RequestDigest {
+  readonly #hash: Hash
+  constructor(request: Keyed) {
+    this.#hash = createHash('sha256').update(`${request.method} ${request.target}\n`)
+  }
+
+  add(text: string): this {
+    this.#hash.update(text)
+    return this
+  }
+
+  async *pass(bytes: Bytes): AsyncGenerator<Uint8Array> {
+    for await (const chunk of bytes) {
+      this.#hash.update(chunk)
+      yield chunk
+    }
+  }
+
+  /** Of what has passed so far. Takes the rest of a body first where it is given. */
+  async finish(rest?: Bytes): Promise<string> {
+    if (rest) for await (const _ of this.pass(rest));
+    return this.#hash.copy().digest('hex')
+  }
+}
+
+/**
+ * The same key with the same request is answered with the first answer; requests that come while the first is under way wait for
+ * it. Answers are kept for a quarter of an hour, across restarts. What a retry may change (`retry` errors) is not kept.
+ *
+ * A request that the daemon's death cut off left no answer, and is done again: so handlers that create take their ids from the
+ * key (`idFromKey`).
+ */
+export class Idempotency {
+  readonly #engine: Engine
+  readonly #underWay = new Map<string, Promise<unknown>>()
+
+  constructor(engine: Engine) {
+    this.#engine = engine
+  }
+
+  /**
+   * `work` does the request and gives its answer, `digest` is that of the whole request once `work` has ended; for a repeated
+   * request `digest` is awaited alone.
+   */
+  async once(
+    request: Keyed,
+    digest: () => Promise<string>,
+    work: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const name = kvName(request)
+    // Several may have waited for the same one: the first that wakes goes on, the others wait for it.
+    for (let first = this.#underWay.get(name); first; first = this.#underWay.get(name)) await first
+    const doing = this.#once(name, digest, work)
+    this.#underWay.set(
+      name,
+      doing.catch(() => undefined).finally(() => this.#underWay.delete(name)),
+    )
+    return doing
+  }
+
+  async #once(
+    name: string,
+    digest: () => Promise<string>,
+    work: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const entry = await this.#engine.kv.get(name)
+    if (entry) {
+      const kept = keptAnswer.parse(decodeJson(entry.value))
+      if ((await digest()) !== kept.digest) throw conflict()
+      const headers = { ...kept.headers, 'idempotent-replayed': 'true' }
+      return { status: kept.status, body: kept.body, headers }
+    }
+    const answer = await work()
+    const { status, body, headers } = answer
+    if (status < 500 && status !== 429 && (body?.length ?? 0) <= SERVER_LIMITS.keptAnswerBytes) {
+      const kept = { digest: await digest(), status, body, headers }
+      await this.#engine.kv.put(name, encodeJson(kept), { ttlMs: SERVER_LIMITS.idempotencyMs })
+    }
+    return answer
+  }
+}
+
+export function conflict(): SandlotError {
+  return new SandlotError(
+    'idempotency_conflict',
+    'this idempotency key was used for another request',
+  )
+}
+
+function kvName({ project, key }: Keyed): string {
+  return `idem/${createHash('sha256').update(`${project}\n${key}`).digest('hex')}`
+}

@@ -1,0 +1,73 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { SandlotError } from '@sandlot/protocol'
+import type { Hono } from 'hono'
+import { SERVER_LIMITS } from '../limits.ts'
+import { errorAnswer } from './answer.ts'
+
+export interface Listening {
+  readonly server: Server
+  readonly url: string
+  readonly port: number
+}
+
+/**
+ * Serves an application.
+ * @throws SandlotError `invalid_request` with a hint where the address can't be had
+ */
+export async function listen(
+  app: Hono<{ Bindings: HttpBindings }>,
+  at: { readonly host: string; readonly port: number },
+): Promise<Listening> {
+  const listener = getRequestListener(app.fetch as Parameters<typeof getRequestListener>[0], {
+    overrideGlobalObjects: false,
+    errorHandler: (error) => {
+      const { status, body, headers } = errorAnswer(
+        error instanceof Error && error.name === 'RequestError'
+          ? new SandlotError('invalid_request', error.message)
+          : error,
+      )
+      return new Response(body, { status, headers })
+    },
+  })
+  const server = createServer(
+    {
+      maxHeaderSize: SERVER_LIMITS.headerBytes,
+      headersTimeout: SERVER_LIMITS.headersMs,
+      // Bodies and answers may take as long as they move: `readBytes` and `sendStream` watch that they do.
+      requestTimeout: 0,
+      keepAliveTimeout: SERVER_LIMITS.keepAliveMs,
+      noDelay: true,
+    },
+    (incoming, outgoing) => void listener(incoming, outgoing),
+  )
+  server.maxConnections = SERVER_LIMITS.connections
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(refused(error, at)))
+    server.listen(at.port, at.host, resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  const host = at.host.includes(':') ? `[${at.host}]` : at.host
+  return { server, port, url: `http://${host}:${port}` }
+}
+
+function refused(error: NodeJS.ErrnoException, at: { host: string; port: number }): SandlotError {
+  const address = `${at.host}:${at.port}`
+  if (error.code === 'EADDRINUSE') {
+    return new SandlotError('invalid_request', `another program listens on ${address}`, {
+      hint: `Stop it, or start with another port: \`sandlot serve --port ${at.port + 1}\`, or \`--port 0\` for any free one.`,
+      cause: error,
+    })
+  }
+  if (error.code === 'EACCES') {
+    return new SandlotError('invalid_request', `listening on ${address} is not permitted`, {
+      hint: 'Take a port above 1023.',
+      cause: error,
+    })
+  }
+  return new SandlotError('invalid_request', `cannot listen on ${address}: ${error.message}`, {
+    hint: 'Check the host and the port.',
+    cause: error,
+  })
+}

@@ -1,0 +1,253 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { ROUTES, type Route, type RouteName, SandlotError } from '@sandlot/protocol'
+import { type Context, Hono } from 'hono'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { invalidRequest, toSandlotError } from '../failure.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Serving } from '../serving.ts'
+import { type AccessRules, checkAccess } from './access.ts'
+import { type Answer, asLines, errorAnswer, jsonAnswer, sendAnswer, sendStream } from './answer.ts'
+import { readBytes, readJson } from './body.ts'
+import type { Bytes, BytesAnswer, Call, Handlers, HeadAnswer, TextAnswer } from './call.ts'
+import { type Idempotency, RequestDigest } from './idempotency.ts'
+import { type Caller, type KeyRing, requireScope } from './keys.ts'
+import { BEGINS_WORK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
+
+export interface MountOptions {
+  readonly handlers: Handlers
+  readonly keys: KeyRing
+  readonly idempotency: Idempotency
+  readonly serving: Serving
+  readonly access: AccessRules
+  readonly log: Logger
+  /** Told of each answered request. */
+  readonly onAnswered: (answered: {
+    readonly route: RouteName | 'unknown'
+    readonly method: string
+    readonly target: string
+    readonly status: number
+    readonly elapsedMs: number
+    readonly error: SandlotError | undefined
+  }) => void
+}
+
+type HttpContext = Context<{ Bindings: HttpBindings }>
+/** A call whose route is not known to the compiler: the table of handlers has matched them. */
+type AnyHandler = (call: Call<RouteName>) => Promise<unknown>
+type Outcome = Answer | { readonly sent: number }
+
+const ANONYMOUS: Caller = { key: 'none', project: 'none', scope: 'read' }
+
+/** Every route of the protocol, as one application. */
+export function mountRoutes(options: MountOptions): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>({ strict: false })
+  for (const name of Object.keys(ROUTES) as RouteName[]) {
+    const { method, path } = ROUTES[name]
+    // HEAD arrives as GET; `routeOf` tells them apart.
+    if (method !== 'HEAD') app.on(method, path, (context) => answer(context, name, options))
+  }
+  app.all('*', (context) => answer(context, undefined, options))
+  return app
+}
+
+async function answer(
+  context: HttpContext,
+  mounted: RouteName | undefined,
+  options: MountOptions,
+): Promise<Response> {
+  const { incoming, outgoing } = context.env
+  const startedMs = performance.now()
+  const name = mounted && routeOf(mounted, incoming.method)
+  let outcome: Outcome
+  let error: SandlotError | undefined
+  try {
+    checkAccess(incoming.headers, options.access)
+    if (name === undefined) throw unknownRoute(incoming)
+    outcome = await serve(context, name, options)
+  } catch (thrown) {
+    error = toSandlotError(thrown)
+    if (error.code === 'internal') options.log.error({ err: thrown }, 'a request failed')
+    outcome = outgoing.headersSent ? { sent: outgoing.statusCode } : errorAnswer(error)
+  }
+  if (!('sent' in outcome)) sendAnswer(context.env, outcome)
+  const status = 'sent' in outcome ? outcome.sent : outcome.status
+  options.onAnswered({
+    route: name ?? 'unknown',
+    method: incoming.method ?? '',
+    target: incoming.url ?? '',
+    status,
+    elapsedMs: performance.now() - startedMs,
+    error,
+  })
+  return RESPONSE_ALREADY_SENT
+}
+
+async function serve(
+  context: HttpContext,
+  name: RouteName,
+  options: MountOptions,
+): Promise<Outcome> {
+  const { incoming, outgoing } = context.env
+  const route: Route = ROUTES[name]
+  const caller = route.path.startsWith('/v1/')
+    ? options.keys.authenticate(incoming.headers.authorization)
+    : ANONYMOUS
+  if (caller !== ANONYMOUS) requireScope(caller, scopeOf(name))
+  if (name === 'connect') throw upgradeWanted()
+  using _ = BEGINS_WORK.has(name) ? options.serving.begin() : undefined
+
+  const idempotencyKey = readKey(incoming)
+  const keyed = {
+    project: caller.project,
+    key: idempotencyKey ?? '',
+    method: incoming.method ?? '',
+    target: incoming.url ?? '',
+  }
+  const digest = new RequestDigest(keyed)
+  const query = parseQuery(route, context.req.queries())
+  const json = route.body && route.body !== 'bytes' ? await readJson(incoming) : undefined
+  const body = json === undefined ? undefined : parseBody(route, json)
+  if (json !== undefined) digest.add(JSON.stringify(json))
+  const stream = route.body === 'bytes' ? readBytes(incoming) : undefined
+
+  const signal = goneSignal(outgoing)
+  const handle = (bytes: Bytes | undefined) =>
+    (options.handlers[name] as unknown as AnyHandler)({
+      params: context.req.param() as Record<string, string>,
+      query,
+      body: bytes ?? body,
+      caller,
+      signal,
+      idempotencyKey,
+      log: options.log,
+    } as Call<RouteName>)
+  const once = idempotencyKey !== undefined && isMutation(route) && !OWN_IDEMPOTENCY.has(name)
+  if (!once) return finish(route, await handle(stream), outgoing, signal)
+  return options.idempotency.once(
+    keyed,
+    () => digest.finish(stream),
+    async () => {
+      try {
+        const result = await handle(stream && digest.pass(stream))
+        return (await finish(route, result, outgoing, signal)) as Answer
+      } catch (error) {
+        return errorAnswer(error)
+      }
+    },
+  )
+}
+
+/** Turns what a handler gave into an answer; streams are sent here. */
+async function finish(
+  route: Route,
+  result: unknown,
+  outgoing: ServerResponse,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { answer: kind, status } = route
+  if (kind === 'bytes' || kind === 'lines') {
+    const lines = kind === 'lines'
+    const { body, headers } = lines
+      ? { body: asLines(result as AsyncIterable<unknown>), headers: {} }
+      : (result as BytesAnswer)
+    const contentType = lines ? 'application/x-ndjson' : 'application/octet-stream'
+    await sendStream(outgoing, body, {
+      status,
+      headers: { 'content-type': contentType, 'x-content-type-options': 'nosniff', ...headers },
+      signal,
+    })
+    return { sent: status }
+  }
+  if (kind === 'text') {
+    const { text, contentType } = result as TextAnswer
+    return { status, body: text, headers: { 'content-type': contentType } }
+  }
+  if (kind === 'none') {
+    const headers = (result as HeadAnswer | undefined)?.headers ?? {}
+    return { status, body: null, headers: { ...headers } }
+  }
+  return jsonAnswer(status, result)
+}
+
+/** The route of this method where two share a path, of which one is HEAD; undefined where HEAD has none and the body would stream. */
+function routeOf(mounted: RouteName, method: string | undefined): RouteName | undefined {
+  if (method !== 'HEAD') return mounted
+  const { path, answer } = ROUTES[mounted]
+  const head = (Object.keys(ROUTES) as RouteName[]).find(
+    (name) => ROUTES[name].method === 'HEAD' && ROUTES[name].path === path,
+  )
+  return head ?? (answer === 'bytes' || answer === 'lines' ? undefined : mounted)
+}
+
+function parseQuery(route: Route, given: Record<string, string[]>): unknown {
+  const shape = route.query?.shape ?? {}
+  const flat: Record<string, unknown> = {}
+  for (const [key, values] of Object.entries(given)) {
+    if (!Object.hasOwn(shape, key)) {
+      throw new SandlotError(
+        'invalid_request',
+        `query.${key.slice(0, 64)}: this route has no such parameter`,
+      )
+    }
+    const many = takesMany(shape[key] as z.ZodType)
+    if (!many && values.length > 1) {
+      throw new SandlotError('invalid_request', `query.${key}: given more than once`)
+    }
+    flat[key] = many ? values : values[0]
+  }
+  const parsed = (route.query ?? z.object({})).safeParse(flat)
+  if (!parsed.success) throw invalidRequest('query', parsed.error)
+  return parsed.data
+}
+
+function takesMany(schema: z.ZodType): boolean {
+  if (schema instanceof z.ZodOptional) return takesMany(schema.unwrap() as z.ZodType)
+  return schema instanceof z.ZodArray
+}
+
+function parseBody(route: Route, json: unknown): unknown {
+  const parsed = (route.body as z.ZodType).safeParse(json)
+  if (!parsed.success) throw invalidRequest('body', parsed.error)
+  return parsed.data
+}
+
+function readKey(incoming: IncomingMessage): string | undefined {
+  const key = incoming.headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key !== 'string' || key === '' || key.length > SERVER_LIMITS.idempotencyKeyLength) {
+    throw new SandlotError(
+      'invalid_request',
+      `idempotency-key: has 1 to ${SERVER_LIMITS.idempotencyKeyLength} characters`,
+    )
+  }
+  return key
+}
+
+function isMutation(route: Route): boolean {
+  return route.method !== 'GET' && route.method !== 'HEAD'
+}
+
+/** Aborts when the client goes before its answer is complete. */
+function goneSignal(outgoing: ServerResponse): AbortSignal {
+  const controller = new AbortController()
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) {
+      controller.abort(new SandlotError('cancelled', 'the client is gone'))
+    }
+  })
+  return controller.signal
+}
+
+function unknownRoute(incoming: IncomingMessage): SandlotError {
+  const path = (incoming.url ?? '').split('?')[0] ?? ''
+  return new SandlotError('route_unknown', `no route ${incoming.method} ${path.slice(0, 200)}`)
+}
+
+function upgradeWanted(): SandlotError {
+  return new SandlotError('invalid_request', 'this route is a WebSocket', {
+    hint: 'Connect with a WebSocket client, or use the SDK.',
+  })
+}

@@ -1,0 +1,65 @@
+/** Every bound of the daemon itself; those of the wire are the protocol's. Sizes in bytes, times in milliseconds. */
+export const SERVER_LIMITS = {
+  /** Connections at once, HTTP and WebSocket together. */
+  connections: 16_384,
+  /** Request line and headers. */
+  headerBytes: 16 * 2 ** 10,
+  /** From the first byte of a request to the last of its headers. */
+  headersMs: 15_000,
+  /** A JSON body, from first to last byte. */
+  bodyMs: 30_000,
+  /** A streamed body of which nothing comes, or an answer of which nothing is taken. */
+  stallMs: 120_000,
+  /** An idle connection is kept for the next request; longer than a client keeps it. */
+  keepAliveMs: 65_000,
+  idempotencyKeyLength: 200,
+  /** How long the first answer to an idempotency key is known. */
+  idempotencyMs: 15 * 60_000,
+  /** Answers to one-off commands, kept in memory. */
+  execAnswers: 10_000,
+  execAnswerBytes: 32 * 2 ** 20,
+  /** An answer longer than this is not kept for its idempotency key. */
+  keptAnswerBytes: 128 * 2 ** 10,
+  /** Keys of the API. */
+  keys: 1_000,
+
+  /** Open files of one process in a sandbox. */
+  nofile: 16_384,
+  /** How long a sandbox without a daemon lives at the most, where its owner said nothing. */
+  detachedMs: 600_000,
+  /** A checkout or a cold start. */
+  createMs: 60_000,
+  /** Ending a sandbox. */
+  stopMs: 30_000,
+  stopTries: 3,
+  /** A last look at what a sandbox used. */
+  lastStatsMs: 1_000,
+  /** Ending a world and opening the grader's. */
+  gradeWorldMs: 30_000,
+  /** A guest that is out of reach: how long to wait to hear how its sandbox ended. */
+  fateMs: 5_000,
+  /** Endings that are remembered, and for how long. */
+  endings: 10_000,
+  endingMs: 60 * 60_000,
+  /** How often sandboxes past their time are looked for. */
+  reapEveryMs: 1_000,
+  /** Sandboxes ended by one look. */
+  reapsAtOnce: 64,
+  /** Endings that nobody has read yet, for one reader. */
+  endingsWaiting: 10_000,
+  /** First wait after a failed refill of the pool; doubled each time up to the second. */
+  refillWaitMs: 500,
+  refillWaitMsMax: 30_000,
+  /** An acquire that waits for room. */
+  roomWaits: 20_000,
+
+  /** Streams that one WebSocket has under way. */
+  streams: 16_384,
+  /** Bytes that wait in the socket of a client that doesn't read, before its streams are held up. */
+  socketBytes: 1 * 2 ** 20,
+  /** One message of a WebSocket. */
+  messageBytes: 4 * 2 ** 20,
+  /** A silent connection is asked for a sign of life, and given up when none comes. */
+  pingEveryMs: 20_000,
+  pingsMissed: 3,
+} as const

@@ -1,0 +1,50 @@
+import type { Flag } from '@sandlot/protocol'
+import type { Fate } from '@sandlot/runtime'
+import type { Entry } from './entry.ts'
+import type { OwnershipRecord } from './ownership.ts'
+import type { SandboxEnded } from './port.ts'
+
+/** The ending of a sandbox that ran. The fate of one that died before it was stopped is its own. */
+export function endedOf(
+  record: OwnershipRecord,
+  how: {
+    readonly fate: Fate
+    readonly stop?: Entry['stop']
+    readonly flags: Iterable<Flag>
+    readonly diskBytes: number
+    readonly atMs: number
+  },
+): SandboxEnded {
+  const byUs = how.fate.kind === 'stopped' ? how.stop : undefined
+  return {
+    ...addressOf(record),
+    kind: byUs?.kind ?? how.fate.kind,
+    asked: byUs?.kind === 'stopped',
+    detail: byUs?.detail ?? how.fate.detail,
+    atMs: how.atMs,
+    flags: [...how.flags],
+    usage: { ...how.fate.usage, diskBytes: how.diskBytes },
+  }
+}
+
+/** The ending of one that never came up, or of which nothing is left to tell. */
+export function neverRan(
+  record: OwnershipRecord,
+  how: { readonly stop: Entry['stop']; readonly atMs: number },
+): SandboxEnded {
+  return {
+    ...addressOf(record),
+    kind: how.stop?.kind ?? 'lost',
+    asked: how.stop?.kind === 'stopped',
+    detail: how.stop?.detail ?? 'it did not come up',
+    atMs: how.atMs,
+    flags: [],
+    usage: NO_USAGE,
+  }
+}
+
+export const NO_USAGE = { cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0, diskBytes: 0 } as const
+
+function addressOf({ sandbox, node, project, owner, epoch, image }: OwnershipRecord) {
+  return { sandbox, node, project, owner, epoch, image }
+}

@@ -1,0 +1,14 @@
+import type { Sandbox } from '@sandlot/runtime'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Entry } from './entry.ts'
+
+/** What the writable layers hold at the end; and limits that were met without news of it. */
+export async function diskUse(entry: Entry, sandbox: Sandbox): Promise<number> {
+  try {
+    const { worlds } = await sandbox.guest.stats({ timeoutMs: SERVER_LIMITS.lastStatsMs })
+    if (worlds.some(({ pidsRefused }) => pidsRefused > 0)) entry.flags.add('pids')
+    return worlds.reduce((sum, { upperUsedBytes }) => sum + upperUsedBytes, 0)
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,89 @@
+import { SandlotError } from '@sandlot/protocol'
+import { DriverError, type Guest, GuestLost } from '@sandlot/runtime'
+import { toSandlotError } from '../failure.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Entry } from './entry.ts'
+import type { SandboxEnded } from './port.ts'
+
+/** The use of a sandbox's guest, until disposed: meanwhile it is kept warm. */
+export interface Lent extends Disposable {
+  readonly id: string
+  readonly guest: Guest
+  /** What a command sees where it doesn't say otherwise. */
+  readonly env: Readonly<Record<string, string>>
+  readonly workdir: string
+  readonly user: string
+  /** The failure of a call, with the sandbox's ending where that is what it means. */
+  explain(error: unknown): Promise<SandlotError>
+}
+
+/** @throws SandlotError `sandbox_gone`, `sandbox_lost` or `cancelled` where it did not come up */
+export async function lend(
+  entry: Entry,
+  options: { readonly signal?: AbortSignal | undefined; readonly now: () => number },
+): Promise<Lent> {
+  const using = entry.use(options.now)
+  try {
+    await unlessAborted(entry.ready, options.signal)
+  } catch (error) {
+    using[Symbol.dispose]()
+    throw error
+  }
+  const { sandbox, record } = entry
+  if (!sandbox || entry.state !== 'running') {
+    using[Symbol.dispose]()
+    throw goneError(await fateOf(entry), entry.id)
+  }
+  return {
+    id: entry.id,
+    guest: sandbox.guest,
+    env: record.env,
+    workdir: record.workdir,
+    user: record.user,
+    explain: (error) => explain(entry, error),
+    [Symbol.dispose]: () => using[Symbol.dispose](),
+  }
+}
+
+/** A lost guest is explained by its sandbox's ending, which the node learns a moment later. */
+async function explain(entry: Entry, error: unknown): Promise<SandlotError> {
+  const lost =
+    error instanceof GuestLost || (error instanceof DriverError && error.code === 'sandbox_gone')
+  if (!lost) return toSandlotError(error)
+  return goneError(await fateOf(entry), entry.id)
+}
+
+/** The error of a sandbox that ended: by the wish of somebody or its own doing, or by ours. */
+export function goneError(ended: SandboxEnded | undefined, sandbox: string): SandlotError {
+  if (!ended) return new SandlotError('sandbox_lost', `the sandbox ${sandbox} does not answer`)
+  const ours = ended.kind === 'lost' || ended.kind === 'oom_host'
+  return new SandlotError(
+    ours ? 'sandbox_lost' : 'sandbox_gone',
+    `the sandbox ${sandbox} ended (${ended.kind}): ${ended.detail}`,
+    { details: { ending: ended } },
+  )
+}
+
+async function fateOf(entry: Entry): Promise<SandboxEnded | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(() => resolve(undefined), SERVER_LIMITS.fateMs)
+  try {
+    return await Promise.race([entry.over, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Ends the wait, not the work. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work
+  if (signal.aborted) {
+    work.catch(() => {})
+    return Promise.reject(signal.reason)
+  }
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -1,0 +1,231 @@
+import type { Clock, Engine } from '@sandlot/engine'
+import type { Resources } from '@sandlot/protocol'
+import { GuestError, type ImageStore, type RuntimeDriver } from '@sandlot/runtime'
+import type { Logger } from 'pino'
+import { SERVER_LIMITS } from '../limits.ts'
+import { Commands } from './commands.ts'
+import { Creations } from './creations.ts'
+import { NO_USAGE } from './ended.ts'
+import { EndingNews } from './ending-news.ts'
+import { Endings } from './endings.ts'
+import { unlessAborted } from './lend.ts'
+import { type NodeNumbers, uncounted } from './numbers.ts'
+import { Ownership } from './ownership.ts'
+import { BlankPool } from './pool.ts'
+import type {
+  AcquireRequest,
+  NodeCapacity,
+  NodeExecEnd,
+  NodeExecRequest,
+  NodePort,
+  NodeSandbox,
+  NodeWait,
+  PutFilesRequest,
+  ReleaseRequest,
+  SandboxEnded,
+} from './port.ts'
+import { putFiles } from './put-files.ts'
+import { reapPastTime } from './reaper.ts'
+import { type Recovered, recoverNode } from './recover.ts'
+import { Room, type RoomSize } from './room.ts'
+import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
+
+export interface NodeOptions {
+  /** Name of this node. */
+  readonly node: string
+  readonly endpoint: () => string
+  readonly engine: Engine
+  readonly driver: RuntimeDriver
+  readonly images: ImageStore
+  readonly clock: Clock
+  readonly log: Logger
+  readonly room: RoomSize
+  readonly poolTarget: number
+  readonly creationsMax: number
+  readonly numbers?: NodeNumbers
+}
+
+/** This machine as a node: its sandboxes, its pool, its room. Open, then `recover`, then `fill`. */
+export class Node implements NodePort {
+  readonly node: string
+  readonly sandboxes: NodeSandboxes
+  readonly commands: Commands
+  readonly pool: BlankPool
+  readonly room: Room
+  readonly creations: Creations
+  readonly endingsKnown: Endings
+  readonly #parts: NodeParts
+  #reaper: Disposable | undefined
+
+  private constructor(parts: NodeParts) {
+    this.#parts = parts
+    this.node = parts.node
+    this.sandboxes = new NodeSandboxes(parts)
+    this.commands = parts.commands
+    this.pool = parts.starter.pool
+    this.creations = parts.starter.creations
+    this.room = parts.room
+    this.endingsKnown = parts.endings
+  }
+
+  static async open(options: NodeOptions): Promise<Node> {
+    const { engine, driver, clock, log } = options
+    const creations = new Creations(options.creationsMax)
+    const pool = new BlankPool({ driver, creations, clock, log, target: options.poolTarget })
+    return new Node({
+      ...options,
+      room: new Room(options.room),
+      starter: { driver, pool, creations, log },
+      ownership: new Ownership(engine),
+      endings: await Endings.open(engine),
+      news: new EndingNews(),
+      commands: new Commands(),
+      numbers: options.numbers ?? uncounted,
+    })
+  }
+
+  async recover(wait?: { readonly signal?: AbortSignal }): Promise<Recovered> {
+    const recovered = await recoverNode(this.#parts, this.sandboxes, wait)
+    this.#reaper = reapPastTime(this.sandboxes, this.#parts.clock)
+    return recovered
+  }
+
+  async acquire(request: AcquireRequest, wait?: NodeWait): Promise<NodeSandbox> {
+    const entry = await within(this.sandboxes.acquire(request), wait)
+    return entry.view()
+  }
+
+  async release(request: ReleaseRequest, wait?: NodeWait): Promise<SandboxEnded> {
+    const { sandbox, epoch, reason } = request
+    const stop = { kind: 'stopped', detail: reason } as const
+    const ended = await within(
+      this.sandboxes.end(sandbox, stop, epoch === undefined ? {} : { epoch }),
+      wait,
+    )
+    return ended ?? this.#unheardOf(request)
+  }
+
+  async exec(request: NodeExecRequest, wait?: NodeWait): Promise<NodeExecEnd> {
+    return await within(this.#exec(request), wait)
+  }
+
+  async killExec(
+    request: { readonly sandbox: string; readonly exec: string; readonly signal?: number },
+    wait?: NodeWait,
+  ): Promise<{ readonly processes: number }> {
+    using lent = await this.sandboxes.lend(request.sandbox)
+    try {
+      return await lent.guest.exec.kill(request.exec, request.signal ?? 9, { ...wait })
+    } catch (error) {
+      throw await lent.explain(error)
+    }
+  }
+
+  async openGradeWorld({ sandbox }: { sandbox: string }, wait?: NodeWait): Promise<void> {
+    using lent = await this.sandboxes.lend(sandbox)
+    const entry = this.sandboxes.entries.get(sandbox)
+    if (!entry) return
+    entry.gradeWorld ??= this.#openGradeWorld(sandbox).catch((error) => {
+      entry.gradeWorld = undefined
+      throw error
+    })
+    try {
+      await within(entry.gradeWorld, wait)
+    } catch (error) {
+      throw await lent.explain(error)
+    }
+  }
+
+  async putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void> {
+    using lent = await this.sandboxes.lend(request.sandbox)
+    const { engine } = this.#parts
+    await putFiles(lent, request, { engine, signal: waitSignal(wait) ?? NEVER })
+  }
+
+  async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {
+    const entry = this.sandboxes.entries.get(sandbox)
+    return entry?.view() ?? this.endingsKnown.find(sandbox, this.#parts.clock.now())
+  }
+
+  async list(): Promise<readonly NodeSandbox[]> {
+    return [...this.sandboxes.entries.values()].map((entry) => entry.view())
+  }
+
+  endings({ signal }: { signal: AbortSignal }): AsyncIterable<SandboxEnded> {
+    return this.#parts.news.read(signal)
+  }
+
+  async capacity(resources: Resources): Promise<NodeCapacity> {
+    return {
+      node: this.node,
+      sandboxes: this.room.count(resources, 'all'),
+      free: this.room.count(resources, 'free'),
+      creating: this.creations.max,
+    }
+  }
+
+  /** Begins to keep blanks ready. */
+  fill(): void {
+    this.pool.fill()
+  }
+
+  /** Ends the pool, and every sandbox where `sandboxes` says so. Idempotent. */
+  async close(sandboxes: 'stop' | 'keep'): Promise<void> {
+    this.#reaper?.[Symbol.dispose]()
+    await this.pool.close()
+    if (sandboxes === 'keep') return
+    const detail = 'the daemon was stopped'
+    const all = [...this.sandboxes.entries.keys()]
+    await Promise.allSettled(all.map((id) => this.sandboxes.end(id, { kind: 'lost', detail })))
+  }
+
+  async #exec(request: NodeExecRequest): Promise<NodeExecEnd> {
+    using lent = await this.sandboxes.lend(request.sandbox)
+    return await this.commands.run(lent, request, true)
+  }
+
+  async #openGradeWorld(sandbox: string): Promise<void> {
+    const running = this.sandboxes.entries.get(sandbox)?.sandbox
+    if (!running) return
+    const signal = AbortSignal.timeout(SERVER_LIMITS.gradeWorldMs)
+    try {
+      await this.#parts.driver.openGradeWorld(
+        running,
+        { world: 'grade', below: 'main' },
+        { signal },
+      )
+    } catch (error) {
+      // It was opened before, and the answer was lost.
+      if (!(error instanceof GuestError && error.code === 'exists')) throw error
+    }
+  }
+
+  #unheardOf({ sandbox, epoch = 0 }: ReleaseRequest): SandboxEnded {
+    return {
+      sandbox,
+      node: this.node,
+      project: '',
+      owner: '',
+      epoch,
+      image: '',
+      kind: 'stopped',
+      asked: true,
+      detail: 'no such sandbox is known here',
+      atMs: this.#parts.clock.now(),
+      flags: [],
+      usage: NO_USAGE,
+    }
+  }
+}
+
+const NEVER = new AbortController().signal
+
+function within<T>(work: Promise<T>, wait: NodeWait | undefined): Promise<T> {
+  return unlessAborted(work, waitSignal(wait))
+}
+
+function waitSignal(wait: NodeWait | undefined): AbortSignal | undefined {
+  if (wait?.timeoutMs === undefined) return wait?.signal
+  const timeout = AbortSignal.timeout(wait.timeoutMs)
+  return wait.signal ? AbortSignal.any([wait.signal, timeout]) : timeout
+}

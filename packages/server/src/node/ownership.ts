@@ -1,0 +1,61 @@
+import type { Engine } from '@sandlot/engine'
+import { z } from 'zod'
+import { decodeJson, encodeJson } from '../json.ts'
+
+const range = z.object({ request: z.number(), limit: z.number() })
+const texts = z.record(z.string(), z.string())
+
+/** Who wants a sandbox, and what it was made of: `kv sandbox/<id>`. */
+export const ownershipRecord = z.object({
+  sandbox: z.string(),
+  node: z.string(),
+  project: z.string(),
+  owner: z.string(),
+  epoch: z.number(),
+  image: z.string(),
+  resources: z.object({ cpu: range, memory: range, disk: z.number(), pids: z.number() }),
+  /** The image's and the owner's together. */
+  env: texts,
+  workdir: z.string(),
+  user: z.string(),
+  tags: texts,
+  hostname: z.string(),
+  keepWarmMs: z.number().nullable(),
+  lifetimeMs: z.number().nullable(),
+  createdAtMs: z.number(),
+  /** Where its streams can be reached. */
+  endpoint: z.string(),
+})
+export type OwnershipRecord = z.infer<typeof ownershipRecord>
+
+const PREFIX = 'sandbox/'
+
+/**
+ * The durable list of sandboxes that somebody wants. A record is written before the sandbox is made and removed after it has ended,
+ * so a sandbox without one is nobody's and may be ended.
+ */
+export class Ownership {
+  readonly #engine: Engine
+
+  constructor(engine: Engine) {
+    this.#engine = engine
+  }
+
+  async put(record: OwnershipRecord): Promise<void> {
+    await this.#engine.kv.put(PREFIX + record.sandbox, encodeJson(record))
+  }
+
+  async remove(sandbox: string): Promise<void> {
+    await this.#engine.kv.delete(PREFIX + sandbox)
+  }
+
+  async list(): Promise<OwnershipRecord[]> {
+    const records: OwnershipRecord[] = []
+    for (let after: string | undefined; ; ) {
+      const page = await this.#engine.kv.list(PREFIX, after === undefined ? {} : { after })
+      for (const entry of page.entries) records.push(ownershipRecord.parse(decodeJson(entry.value)))
+      after = page.next
+      if (after === undefined) return records
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import type { Clock } from '@sandlot/engine'
+import type { Blank, RuntimeDriver } from '@sandlot/runtime'
+import type { Logger } from 'pino'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Creations } from './creations.ts'
+
+export interface PoolNumbers {
+  readonly target: number
+  readonly ready: number
+  readonly starting: number
+  /** Blanks that were taken, and times that none was there. */
+  readonly hits: number
+  readonly misses: number
+  /** Starts that failed, and blanks that died waiting. */
+  readonly failures: number
+}
+
+/** Blanks that are started ahead of need, up to a fixed target. */
+export class BlankPool {
+  readonly #driver: RuntimeDriver
+  readonly #creations: Creations
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #target: number
+  readonly #closing = new AbortController()
+  readonly #ready = new Set<Blank>()
+  readonly #starts = new Set<Promise<void>>()
+  #open = false
+  #hits = 0
+  #misses = 0
+  #failures = 0
+  #resting = false
+  #backOffMs: number = SERVER_LIMITS.refillWaitMs
+
+  constructor(options: {
+    readonly driver: RuntimeDriver
+    readonly creations: Creations
+    readonly clock: Clock
+    readonly log: Logger
+    /** Without hot mounting there is nothing to do with a blank: then none is made. */
+    readonly target: number
+  }) {
+    this.#driver = options.driver
+    this.#creations = options.creations
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#target = options.driver.capabilities.hotMount ? options.target : 0
+  }
+
+  get numbers(): PoolNumbers {
+    return {
+      target: this.#target,
+      ready: this.#ready.size,
+      starting: this.#starts.size,
+      hits: this.#hits,
+      misses: this.#misses,
+      failures: this.#failures,
+    }
+  }
+
+  /** Begins to fill, and keeps full. */
+  fill(): void {
+    this.#open = true
+    this.#refill()
+  }
+
+  /** The blank that has waited longest; its place is filled again. */
+  take(): Blank | undefined {
+    const blank = this.#ready.values().next().value
+    if (!blank) {
+      if (this.#target > 0) this.#misses += 1
+      return undefined
+    }
+    this.#ready.delete(blank)
+    this.#hits += 1
+    this.#refill()
+    return blank
+  }
+
+  /** Stops filling, and ends what waits. Idempotent. */
+  async close(): Promise<void> {
+    this.#open = false
+    this.#closing.abort(new Error('the pool is closed'))
+    await Promise.allSettled(this.#starts)
+    const blanks = [...this.#ready]
+    this.#ready.clear()
+    await Promise.allSettled(blanks.map((blank) => this.#driver.stop(blank)))
+  }
+
+  #refill(): void {
+    if (!this.#open || this.#resting) return
+    while (this.#ready.size + this.#starts.size < this.#target) {
+      const start = this.#start().finally(() => {
+        this.#starts.delete(start)
+        this.#refill()
+      })
+      this.#starts.add(start)
+    }
+  }
+
+  async #start(): Promise<void> {
+    const { signal } = this.#closing
+    try {
+      const blank = await this.#creations.run(
+        'ahead',
+        () => {
+          const deadline = AbortSignal.timeout(SERVER_LIMITS.createMs)
+          return this.#driver.createBlank({ signal: AbortSignal.any([signal, deadline]) })
+        },
+        signal,
+      )
+      if (!this.#open) {
+        await this.#driver.stop(blank)
+        return
+      }
+      this.#backOffMs = SERVER_LIMITS.refillWaitMs
+      this.#ready.add(blank)
+      void blank.gone.then((fate) => {
+        if (!this.#ready.delete(blank)) return
+        this.#failures += 1
+        this.#log.warn(
+          { blank: blank.hostId, fate: fate.kind, detail: fate.detail },
+          'a blank died',
+        )
+        this.#backOff()
+      })
+    } catch (error) {
+      if (signal.aborted) return
+      this.#failures += 1
+      this.#log.warn({ err: error }, 'a blank did not start')
+      this.#backOff()
+    }
+  }
+
+  /** A machine that starts nothing is not asked without pause. */
+  #backOff(): void {
+    if (this.#resting) return
+    this.#resting = true
+    this.#clock.after(this.#backOffMs, () => {
+      this.#resting = false
+      this.#refill()
+    })
+    this.#backOffMs = Math.min(this.#backOffMs * 2, SERVER_LIMITS.refillWaitMsMax)
+  }
+}

@@ -1,0 +1,53 @@
+import { endedOf, neverRan } from './ended.ts'
+import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
+
+export interface Recovered {
+  /** Found alive, and still wanted. */
+  readonly adopted: number
+  /** Found alive, and wanted by nobody: ended. */
+  readonly stopped: number
+  /** Wanted, and dead: their endings are recorded. */
+  readonly dead: number
+}
+
+/**
+ * Brings the register in line with what an earlier daemon left: the driver says what lives, `kv sandbox/<id>` says what is wanted.
+ * Called once, before anything else.
+ */
+export async function recoverNode(
+  parts: NodeParts,
+  sandboxes: NodeSandboxes,
+  wait: { readonly signal?: AbortSignal } = {},
+): Promise<Recovered> {
+  const { driver, ownership, endings, images, clock, node, log } = parts
+  const found = await driver.recover(wait)
+  const records = new Map((await ownership.list()).map((record) => [record.sandbox, record]))
+  let adopted = 0
+  let stopped = 0
+  for (const sandbox of found.adopted) {
+    const record = records.get(sandbox.id)
+    records.delete(sandbox.id)
+    if (record && record.node === node) {
+      const pinned = await images.pin(record.image).catch(() => undefined)
+      sandboxes.adopt(record, sandbox, pinned)
+      adopted += 1
+    } else {
+      log.warn({ sandbox: sandbox.id }, 'a sandbox that nobody owns is ended')
+      await driver.stop(sandbox, wait)
+      stopped += 1
+    }
+  }
+  const fates = new Map(found.ended.map(({ id, fate }) => [id, fate]))
+  const mine = [...records.values()].filter((record) => record.node === node)
+  for (const record of mine) {
+    const fate = fates.get(record.sandbox)
+    const atMs = clock.now()
+    const detail = 'it did not survive while no daemon was there'
+    const ended = fate
+      ? endedOf(record, { fate, flags: [], diskBytes: 0, atMs })
+      : neverRan(record, { stop: { kind: 'lost', detail }, atMs })
+    await endings.record(ended)
+    await ownership.remove(record.sandbox)
+  }
+  return { adopted, stopped, dead: mine.length }
+}

@@ -1,0 +1,60 @@
+import { SandlotError } from '@sandlot/protocol'
+
+export const SERVING_STATES = ['starting', 'serving', 'draining'] as const
+export type ServingState = (typeof SERVING_STATES)[number]
+
+/**
+ * Whether the daemon takes new work, and how much of it is under way.
+ *
+ * starting → serving → draining; never back.
+ */
+export class Serving {
+  #state: ServingState = 'starting'
+  #underWay = 0
+  #idle: (() => void)[] = []
+
+  get state(): ServingState {
+    return this.#state
+  }
+
+  get underWay(): number {
+    return this.#underWay
+  }
+
+  serve(): void {
+    if (this.#state === 'starting') this.#state = 'serving'
+  }
+
+  drain(): void {
+    this.#state = 'draining'
+  }
+
+  /**
+   * A piece of work begins; dispose what comes back when it has ended.
+   * @throws SandlotError `draining` unless the daemon serves
+   */
+  begin(): Disposable {
+    if (this.#state === 'draining') throw new SandlotError('draining', 'the daemon is stopping')
+    if (this.#state === 'starting') {
+      throw new SandlotError('draining', 'the daemon is starting', {
+        hint: 'Wait a moment and try again.',
+      })
+    }
+    this.#underWay += 1
+    let over = false
+    return {
+      [Symbol.dispose]: () => {
+        if (over) return
+        over = true
+        this.#underWay -= 1
+        if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve()
+      },
+    }
+  }
+
+  /** Resolves when no work is under way. */
+  idle(): Promise<void> {
+    if (this.#underWay === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#idle.push(resolve))
+  }
+}
