@@ -18,7 +18,7 @@ import { FLAGS } from './outcomes.ts'
 const sandbox = z.string()
 const world = z.enum(['main', 'grade']).optional()
 /** Raw bytes, or text. */
-const path = z.union([z.instanceof(Uint8Array), z.string()])
+const path = z.union([z.custom<Uint8Array>((value) => value instanceof Uint8Array), z.string()])
 
 export const connectRequest = z.discriminatedUnion('op', [
   execOptions.extend({

@@ -1,0 +1,97 @@
+/** From what a user names to the id of an image that the daemon has. */
+import { stat } from 'node:fs/promises'
+import {
+  errorEnvelope,
+  type ImageSource,
+  type ImageView,
+  imageBuildLine,
+  SandlotError,
+} from '@sandlot/protocol'
+import { request } from '../connection/http.ts'
+import type { Waiting } from '../sandbox/files.ts'
+import type { SandboxContext } from '../sandbox/sandbox.ts'
+import { tarOf } from '../sandbox/tree.ts'
+import { putFile, putStream } from './blob.ts'
+import type { ImageDescription } from './image.ts'
+
+/** An image that was built, its description, or its id. */
+export type ImageLike = string | ImageDescription | ImageView
+
+export interface BuildOptions extends Waiting {
+  /** Gets each line of the build log as it comes. */
+  readonly onLog?: (line: string) => void
+}
+
+/** The id of the image; builds it when it is only described. */
+export async function resolveImage(
+  context: SandboxContext,
+  from: ImageLike,
+  options: BuildOptions = {},
+): Promise<string> {
+  if (typeof from === 'string') return from
+  if ('id' in from) return from.id
+  return (await buildImage(context, from, options)).id
+}
+
+/** Builds an image, or finds the one of the same content. Throws `image_build_failed` with the last lines of the log. */
+export async function buildImage(
+  context: SandboxContext,
+  description: ImageDescription,
+  options: BuildOptions = {},
+): Promise<ImageView> {
+  const { signal, onLog } = options
+  const json = await sourceOf(context, description, signal ? { signal } : {})
+  const answer = await request(await context.endpoint(), 'buildImage', { json, signal })
+  for await (const line of linesOf(answer)) {
+    const news = imageBuildLine.parse(JSON.parse(line))
+    if (news.kind === 'log') onLog?.(news.line)
+    else if (news.kind === 'done') return news.image
+    else throw SandlotError.fromEnvelope(errorEnvelope.parse(news.error))
+  }
+  throw new SandlotError(
+    'connection_lost',
+    'the connection broke while the image was being built',
+    {
+      hint: 'Ask again: what is built already is found at once.',
+    },
+  )
+}
+
+async function sourceOf(
+  context: SandboxContext,
+  description: ImageDescription,
+  waiting: Waiting,
+): Promise<ImageSource> {
+  if (description.kind === 'debian') return { ...description, packages: [...description.packages] }
+  const { kind, path } = description
+  const found = await stat(path).catch((cause) => {
+    throw new SandlotError('not_found', `there is no ${path} on this machine`, {
+      hint: 'Check the path.',
+      cause,
+    })
+  })
+  if (found.isDirectory()) {
+    if (kind === 'tar')
+      throw new SandlotError('invalid_request', `${path} is a directory`, {
+        hint: 'Use Image.directory for it.',
+      })
+    return { kind, blob: await putStream(context, tarOf(path), waiting) }
+  }
+  if (kind === 'directory')
+    throw new SandlotError('invalid_request', `${path} is not a directory`, {
+      hint: 'Use Image.tar for a tar file.',
+    })
+  return { kind, blob: await putFile(context, path, waiting) }
+}
+
+async function* linesOf(answer: Response): AsyncGenerator<string> {
+  if (!answer.body) return
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line !== '') yield line
+  }
+  if (rest !== '') yield rest
+}

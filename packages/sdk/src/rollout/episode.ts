@@ -1,0 +1,61 @@
+import type { Sandbox } from '../sandbox/sandbox.ts'
+
+/** What an episode function gets. */
+export interface EpisodeContext<Task> {
+  /** Its own sandbox, gone when the episode is over. */
+  readonly sandbox: Sandbox
+  readonly task: Task
+  readonly key: string
+  /** Position of the task in the order of its submission. */
+  readonly index: number
+  /** Number of this attempt, from 1. */
+  readonly attempt: number
+  /** The same for every attempt of one episode of one run. */
+  readonly seed: number
+  readonly policyVersion: number
+  /** Aborted when the attempt is over for the platform: deadline, cancellation, lost sandbox. */
+  readonly signal: AbortSignal
+  /**
+   * Marks a call of the model: its time is off the agent's clock, its failure or expiry makes the episode `model_error` and never a
+   * zero. The call gets a signal of its own.
+   */
+  readonly model: <T>(call: (options: { signal: AbortSignal }) => Promise<T>) => Promise<T>
+}
+
+/**
+ * What an episode function returns. Without a grader `reward` or `rewards` is the verdict; with one neither may be there.
+ * `limit` says that the policy used up a budget of its own. `data` reaches the grader and the result.
+ */
+export interface EpisodeResult {
+  readonly reward?: number
+  readonly rewards?: Record<string, number>
+  readonly data?: unknown
+  readonly limit?: string
+}
+
+/** One episode. It may return nothing when a grader gives the verdict. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is what users write
+export type Episode<Task> = (context: EpisodeContext<Task>) => Promise<EpisodeResult | void>
+
+/** What a grader function gets: the sandbox is the grader's world over the episode's files. */
+export interface GradeContext<Task> {
+  readonly sandbox: Sandbox
+  readonly task: Task
+  readonly key: string
+  /** What the episode returned as `data`. */
+  readonly data: unknown
+  readonly signal: AbortSignal
+}
+
+/** A verdict: one finite number, or named ones. */
+export type Verdict =
+  | number
+  | { readonly reward: number }
+  | { readonly rewards: Record<string, number> }
+
+export type Grader<Task> = (context: GradeContext<Task>) => Promise<Verdict>
+
+/** Thrown by an episode to say that the model failed, and not the policy. `ctx.model` throws it by itself. */
+export class ModelError extends Error {
+  override readonly name = 'ModelError'
+}

@@ -1,0 +1,62 @@
+import type { Outcome, PolicyAction, ResourcesInput, RunCreateInput, Tags } from '@sandlot/protocol'
+import type { ImageLike } from '../image/resolve.ts'
+import type { Grader } from './episode.ts'
+
+/** A file for the grader: bytes or text, or a local path. */
+export type BroughtContent = string | Uint8Array | { readonly path: string }
+
+export interface CommandGrade {
+  /** Exit 0 → reward 1, another exit → 0. What the episode left can forge it where the command loads its files: see SECURITY.md. */
+  readonly run: string | readonly string[]
+  /** `world` (default): the episode's processes have ended. `same`: the grader needs its live servers. */
+  readonly in?: 'same' | 'world'
+  /** Brought in only for grading: path in the sandbox → content. */
+  readonly files?: Record<string, BroughtContent>
+  readonly env?: Record<string, string>
+  readonly cwd?: string
+  readonly user?: string
+}
+
+export interface FunctionGrade<Task> {
+  readonly run: Grader<Task>
+  readonly in?: 'same' | 'world'
+}
+
+export interface MapOptions<Task> {
+  /** The run's name: the same name again attaches to it. Default: a fresh one. */
+  readonly name?: string
+  /** Image that each episode's sandbox starts from. */
+  readonly from: ImageLike
+  /** Episodes in flight. Default 16. */
+  readonly concurrency?: number
+  /** A task's key. Default: `task.id` where it is text or a number, else its position. */
+  readonly key?: (task: Task, index: number) => string
+  /** Expected duration of a task, for longest-expected first. Milliseconds. */
+  readonly expected?: (task: Task, index: number) => number
+  readonly timeout?: RunCreateInput['timeout']
+  readonly retry?: RunCreateInput['retry']
+  readonly resources?: ResourcesInput
+  readonly network?: 'none'
+  readonly env?: Record<string, string>
+  readonly workdir?: string
+  readonly user?: string
+  /** Commands that prepare each sandbox before its episode. */
+  readonly setup?: readonly (string | readonly string[])[]
+  readonly grade?: CommandGrade | FunctionGrade<Task>
+  readonly policy?: Partial<Record<Outcome, PolicyAction>>
+  readonly seed?: number
+  /** Set it when the episode's code changed: part of what makes a run another one. */
+  readonly version?: string
+  readonly tags?: Tags
+  /** What to do when a finished run of this name exists. Default: refuse (`run_exists`). */
+  readonly ifExists?: 'attach' | 'replace'
+  readonly signal?: AbortSignal
+}
+
+export const CONCURRENCY_DEFAULT = 16
+
+export function isFunctionGrade<Task>(
+  grade: CommandGrade | FunctionGrade<Task>,
+): grade is FunctionGrade<Task> {
+  return typeof grade.run === 'function'
+}

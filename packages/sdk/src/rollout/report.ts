@@ -1,0 +1,112 @@
+/** From what user code returned or threw to a worker's report. */
+import { LIMITS, type WorkerReport } from '@sandlot/protocol'
+import { ModelError } from './episode.ts'
+
+type Returned = Extract<WorkerReport, { kind: 'returned' }>
+
+/** Stores data that is too large to travel inline; returns its digest. */
+export type StoreData = (bytes: Uint8Array) => Promise<string>
+
+/** The report of an episode that returned. What is no result becomes `invalid` with the reason. */
+export async function reportOfEpisode(returned: unknown, store: StoreData): Promise<WorkerReport> {
+  if (returned === undefined || returned === null) return { kind: 'returned' }
+  if (typeof returned !== 'object') {
+    return invalid(
+      `the episode returned ${shown(returned)}`,
+      'return an object such as { reward: 1 }',
+    )
+  }
+  const { reward, rewards, data, limit } = returned as Record<string, unknown>
+  const report: Returned = { kind: 'returned' }
+  if (reward !== undefined) {
+    if (!isFiniteNumber(reward))
+      return invalid(`the reward is ${shown(reward)}`, 'a reward is a finite number')
+    report.reward = reward
+  }
+  if (rewards !== undefined) {
+    const wrong = wrongReward(rewards)
+    if (wrong) return invalid(wrong, 'rewards are finite numbers by name')
+    report.rewards = rewards as Record<string, number>
+  }
+  if (limit !== undefined) {
+    if (typeof limit !== 'string')
+      return invalid(`limit is ${shown(limit)}`, "limit is text such as 'turns'")
+    report.limit = limit.slice(0, LIMITS.nameLength)
+  }
+  return data === undefined ? report : await withData(report, data, store)
+}
+
+/** The report of a grader that returned its verdict. */
+export function reportOfVerdict(verdict: unknown): WorkerReport {
+  if (isFiniteNumber(verdict)) return { kind: 'returned', reward: verdict }
+  if (typeof verdict === 'object' && verdict !== null) {
+    const { reward, rewards } = verdict as Record<string, unknown>
+    if (isFiniteNumber(reward)) return { kind: 'returned', reward }
+    if (rewards !== undefined && !wrongReward(rewards))
+      return { kind: 'returned', rewards: rewards as Record<string, number> }
+  }
+  return invalid(
+    `the grader returned ${shown(verdict)}`,
+    'a verdict is a finite number, { reward } or { rewards }',
+  )
+}
+
+/** The report of user code that threw. */
+export function reportOfFailure(thrown: unknown): WorkerReport {
+  return { kind: thrown instanceof ModelError ? 'model_failed' : 'threw', cause: causesOf(thrown) }
+}
+
+async function withData(report: Returned, data: unknown, store: StoreData): Promise<WorkerReport> {
+  let json: string | undefined
+  try {
+    json = JSON.stringify(data)
+  } catch (error) {
+    return invalid(
+      `the data can't be written as JSON: ${(error as Error).message}`,
+      'data is plain data',
+    )
+  }
+  if (json === undefined)
+    return invalid(`the data is ${shown(data)}, which JSON can't hold`, 'data is plain data')
+  const bytes = new TextEncoder().encode(json)
+  if (bytes.length > LIMITS.payloadBytes) {
+    return invalid(`the data has ${bytes.length} bytes`, `at most ${LIMITS.payloadBytes} are taken`)
+  }
+  return bytes.length <= LIMITS.inlineBytes
+    ? { ...report, dataJson: json }
+    : { ...report, dataBlob: await store(bytes) }
+}
+
+function wrongReward(rewards: unknown): string | undefined {
+  if (typeof rewards !== 'object' || rewards === null) return `rewards is ${shown(rewards)}`
+  for (const [name, value] of Object.entries(rewards)) {
+    if (!isFiniteNumber(value)) return `the reward ${JSON.stringify(name)} is ${shown(value)}`
+  }
+  return Object.keys(rewards).length === 0 ? 'rewards is empty' : undefined
+}
+
+function isFiniteNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+/** The message of an error and of each cause below it. */
+export function causesOf(thrown: unknown): string[] {
+  const causes: string[] = []
+  let error: unknown = thrown
+  while (error !== undefined && causes.length < 8) {
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    causes.push(text.slice(0, LIMITS.causeLength))
+    error = error instanceof Error ? error.cause : undefined
+  }
+  return causes
+}
+
+function invalid(what: string, wanted: string): WorkerReport {
+  return { kind: 'invalid', cause: [`${what}; ${wanted}`.slice(0, LIMITS.causeLength)] }
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, 80))}`
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return String(value)
+}

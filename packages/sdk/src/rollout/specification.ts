@@ -1,0 +1,70 @@
+/** From the options of `map` to the run's specification on the wire. */
+import type { GradeSpec, RunCreateInput } from '@sandlot/protocol'
+import { putBytes, putFile } from '../image/blob.ts'
+import { resolveImage } from '../image/resolve.ts'
+import type { SandboxContext } from '../sandbox/sandbox.ts'
+import {
+  type BroughtContent,
+  CONCURRENCY_DEFAULT,
+  type CommandGrade,
+  type FunctionGrade,
+  isFunctionGrade,
+  type MapOptions,
+} from './options.ts'
+
+const FILE_MODE = 0o644
+
+/** Builds the image where it is only described, and uploads the grader's files. */
+export async function specificationOf<Task>(
+  context: SandboxContext,
+  name: string,
+  options: MapOptions<Task>,
+): Promise<RunCreateInput> {
+  const { signal, from, concurrency, key, expected, name: _, grade, setup, ...rest } = options
+  const waiting = signal ? { signal } : {}
+  return {
+    ...rest,
+    name,
+    kind: 'worker',
+    from: await resolveImage(context, from, waiting),
+    concurrency: concurrency ?? CONCURRENCY_DEFAULT,
+    ...(setup
+      ? { setup: setup.map((command) => (typeof command === 'string' ? command : [...command])) }
+      : {}),
+    ...(grade ? { grade: await gradeOf(context, grade, waiting) } : {}),
+  }
+}
+
+async function gradeOf<Task>(
+  context: SandboxContext,
+  grade: CommandGrade | FunctionGrade<Task>,
+  waiting: { signal?: AbortSignal },
+): Promise<GradeSpec> {
+  if (isFunctionGrade(grade)) return { kind: 'worker', in: grade.in ?? 'world' }
+  const { run, files, in: where, ...rest } = grade
+  const brought = await Promise.all(
+    Object.entries(files ?? {}).map(async ([path, content]) => ({
+      path,
+      mode: FILE_MODE,
+      blob: await contentBlob(context, content, waiting),
+    })),
+  )
+  return {
+    ...rest,
+    kind: 'command',
+    command: typeof run === 'string' ? run : [...run],
+    in: where ?? 'world',
+    ...(brought.length > 0 ? { files: brought } : {}),
+  }
+}
+
+async function contentBlob(
+  context: SandboxContext,
+  content: BroughtContent,
+  waiting: { signal?: AbortSignal },
+): Promise<string> {
+  if (typeof content === 'string')
+    return await putBytes(context, new TextEncoder().encode(content), waiting)
+  if (content instanceof Uint8Array) return await putBytes(context, content, waiting)
+  return await putFile(context, content.path, waiting)
+}
