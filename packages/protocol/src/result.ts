@@ -16,7 +16,8 @@ const phases = z.object({
 /** One try at an episode, kept with its evidence. */
 export const attemptRow = z.object({
   attempt: z.number(),
-  outcome: z.enum(OUTCOMES),
+  /** null: given up without a fault of its own (its worker died, or none was left). */
+  outcome: z.enum(OUTCOMES).nullable(),
   sandbox: z.string().nullable(),
   node: z.string().nullable(),
   cause: z.array(z.string()),

@@ -47,20 +47,28 @@ export const broughtFile = z
   })
   .strict()
 
+/**
+ * Where a grader runs. `same`: beside the episode's live processes. `world`: in a second world over the episode's files, its
+ * processes have ended. `clean`: in a second world with the image alone; what the episode left is read through the main world's
+ * files, so nothing of it is loaded by accident.
+ */
+export const GRADE_PLACES = ['same', 'world', 'clean'] as const
+const gradePlace = z.enum(GRADE_PLACES)
+
 /** Who grades: a command that the daemon runs (exit 0 → 1, another exit → 0), or a worker of the run. */
 export const gradeSpec = z.discriminatedUnion('kind', [
   z
     .object({
       kind: z.literal('command'),
       command,
-      in: z.enum(['same', 'world']),
+      in: gradePlace,
       files: z.array(broughtFile).max(LIMITS.gradeFiles).optional(),
       env: environment.optional(),
       cwd: z.string().optional(),
       user: z.string().optional(),
     })
     .strict(),
-  z.object({ kind: z.literal('worker'), in: z.enum(['same', 'world']) }).strict(),
+  z.object({ kind: z.literal('worker'), in: gradePlace }).strict(),
 ])
 export type GradeSpec = z.infer<typeof gradeSpec>
 

@@ -22,6 +22,11 @@ export {
 } from '@sandlot/protocol'
 export { Sandlot, type SandlotOptions } from './client.ts'
 export type { Endpoint } from './config.ts'
+export {
+  type PythonFunctionOptions,
+  type PythonFunctionTest,
+  pythonFunction,
+} from './graders/python-function.ts'
 export { Image, type ImageDescription } from './image/image.ts'
 export type { Images } from './image/images.ts'
 export type { BuildOptions, ImageLike } from './image/resolve.ts'

@@ -37,7 +37,10 @@ export async function runAttempt<Task>(
     if (lease.phase === 'grade') {
       if (!code.grader) throw new Error('this process has no grader function for the run')
       const data = await readJson(context, lease.dataJson, lease.dataBlob)
-      report = reportOfVerdict(await code.grader({ sandbox, task, key: lease.key, data, signal }))
+      const episode = { files: new Sandbox(context, lease.sandbox, { signal }).files }
+      report = reportOfVerdict(
+        await code.grader({ sandbox, episode, task, key: lease.key, data, signal }),
+      )
     } else {
       const model = clock.wrap(lease.modelTimeoutMs, signal)
       const { key, index, attempt, seed, policyVersion } = lease

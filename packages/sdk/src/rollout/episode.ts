@@ -1,3 +1,4 @@
+import type { Files } from '../sandbox/files.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 
 /** What an episode function gets. */
@@ -37,9 +38,12 @@ export interface EpisodeResult {
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is what users write
 export type Episode<Task> = (context: EpisodeContext<Task>) => Promise<EpisodeResult | void>
 
-/** What a grader function gets: the sandbox is the grader's world over the episode's files. */
+/** What a grader function gets. */
 export interface GradeContext<Task> {
+  /** The grader's world: over the episode's files, or the image alone with `in: 'clean'`. With `'same'` it is the episode's. */
   readonly sandbox: Sandbox
+  /** The files that the episode left, whatever world the grader is in. Nothing can run there any more. */
+  readonly episode: { readonly files: Files }
   readonly task: Task
   readonly key: string
   /** What the episode returned as `data`. */

@@ -5,11 +5,16 @@ import type { Grader } from './episode.ts'
 /** A file for the grader: bytes or text, or a local path. */
 export type BroughtContent = string | Uint8Array | { readonly path: string }
 
+export type GradePlace = 'same' | 'world' | 'clean'
+
 export interface CommandGrade {
   /** Exit 0 → reward 1, another exit → 0. What the episode left can forge it where the command loads its files: see SECURITY.md. */
   readonly run: string | readonly string[]
-  /** `world` (default): the episode's processes have ended. `same`: the grader needs its live servers. */
-  readonly in?: 'same' | 'world'
+  /**
+   * `world` (default): the episode's processes have ended, its files are there. `same`: the grader needs its live servers.
+   * `clean`: the image as it was, without the episode's files.
+   */
+  readonly in?: GradePlace
   /** Brought in only for grading: path in the sandbox → content. */
   readonly files?: Record<string, BroughtContent>
   readonly env?: Record<string, string>
@@ -19,7 +24,8 @@ export interface CommandGrade {
 
 export interface FunctionGrade<Task> {
   readonly run: Grader<Task>
-  readonly in?: 'same' | 'world'
+  /** As for a command; with `clean` the grader reads what it needs by `episode.files`. */
+  readonly in?: GradePlace
 }
 
 export interface MapOptions<Task> {
