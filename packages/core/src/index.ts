@@ -34,13 +34,19 @@
  * ## Checkpoints
  * `JSON.stringify(saveRun(run))` at a position of the log lets everything before it be trimmed.
  */
-
 export type { Ending, FinalEnding, RetryEnding } from './episode/ending.ts'
+export { episodeId, episodeIndex } from './episode/episode-id.ts'
+export { IllegalMove } from './episode/move.ts'
 export { EPISODE_MOVES, EPISODE_PHASES, type EpisodePhase } from './episode/phase.ts'
 export { CORE_LIMITS } from './limits.ts'
 export { OUTCOME_RULES, type OutcomeRule } from './outcome/rules.ts'
+export { limitingFactor, type RunFacts, reportOf, viewedState } from './report/report.ts'
+export { advance, nextDueMs, recover } from './run/advance.ts'
+export { apply } from './run/apply.ts'
+export type { Step } from './run/decision.ts'
 export type { Effect, LeaseOffer, UnrecordedRow } from './run/effect.ts'
 export type { EventBody, RunEvent } from './run/event.ts'
+export { initialRun } from './run/initial.ts'
 export type {
   AttemptAddress,
   Fenced,
@@ -51,6 +57,8 @@ export type {
   TaskInput,
   Usage,
 } from './run/input.ts'
+export { ownsSandbox } from './run/owner.ts'
 export { compileRun, type RunPolicy } from './run/policy.ts'
 export type { Attempt, Episode, Group, Run, Worker } from './run/run.ts'
+export { loadRun, type SavedRun, saveRun } from './run/saved.ts'
 export { RUN_MOVES, RUN_STATUSES, type RunStatus } from './run/status.ts'

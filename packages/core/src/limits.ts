@@ -8,6 +8,8 @@ export const CORE_LIMITS = {
   renewEveryMs: LIMITS.leaseMs / 3,
   /** Event-loop lag below this is noise, and not worth a record. */
   lagRecordedMs: 100,
+  /** Least extension of a deadline that is met while its worker's connection is gone. */
+  extensionMsMin: 1_000,
   /** A release that was not confirmed is asked for again after this long … */
   teardownMs: 30_000,
   /** … so often in all; after that the node ends the sandbox by itself, for want of an owner. */

@@ -51,7 +51,7 @@ export const EPISODE_MOVES: Readonly<Record<EpisodePhase, readonly EpisodePhase[
   ready: ['offered', ...OVER],
   offered: ['ready', 'offered', 'agent', ...OVER],
   agent: ['model', ...GRADE, ...OVER],
-  model: ['agent', ...GRADE, ...OVER],
+  model: ['model', 'agent', ...GRADE, ...OVER],
   grade_ready: ['grade_offered', ...OVER],
   grade_offered: [...GRADE, ...OVER],
   grading: [...GRADE, ...OVER],

@@ -1,6 +1,7 @@
-import type { Flag, Phase } from '@sandlot/protocol'
-import type { OutcomeCounts } from '../run/run.ts'
-import type { Sketch } from './sketch.ts'
+import { type Flag, PHASES, type Phase } from '@sandlot/protocol'
+import type { FinalEnding } from '../episode/ending.ts'
+import type { OutcomeCounts, PhaseClock } from '../run/run.ts'
+import { addToSketch, emptySketch, type Sketch } from './sketch.ts'
 
 /** What is left of the episodes that ended. */
 export interface Totals {
@@ -15,4 +16,46 @@ export interface Totals {
   rewardCount: number
   /** Of the attempts that counted. */
   readonly phases: Record<Phase, Sketch>
+}
+
+export function emptyTotals(): Totals {
+  return {
+    tasks: 0,
+    ended: 0,
+    attempts: 0,
+    retries: 0,
+    outcomes: {},
+    flags: {},
+    rewardSum: 0,
+    rewardCount: 0,
+    phases: Object.fromEntries(PHASES.map((phase) => [phase, emptySketch()])) as Record<
+      Phase,
+      Sketch
+    >,
+  }
+}
+
+/** `clock` is null for an episode that never had an attempt. */
+export function countEnding(
+  totals: Totals,
+  ending: FinalEnding,
+  flags: readonly Flag[],
+  clock: PhaseClock | null,
+): void {
+  totals.ended++
+  totals.outcomes[ending.outcome] = (totals.outcomes[ending.outcome] ?? 0) + 1
+  for (const flag of flags) totals.flags[flag] = (totals.flags[flag] ?? 0) + 1
+  if (ending.reward !== null) {
+    totals.rewardSum += ending.reward
+    totals.rewardCount++
+  }
+  if (!clock) return
+  const { phases } = totals
+  addToSketch(phases.queued, clock.queuedMs)
+  addToSketch(phases.create, clock.createMs)
+  addToSketch(phases.setup, clock.setupMs)
+  addToSketch(phases.agent, clock.agentMs)
+  addToSketch(phases.model, clock.modelMs)
+  addToSketch(phases.grade, clock.gradeMs)
+  addToSketch(phases.teardown, clock.teardownMs)
 }

@@ -1,7 +1,7 @@
 import type { Flag } from '@sandlot/protocol'
 import type { Ending } from '../episode/ending.ts'
-import type { SandboxFate, TaskInput, Usage } from './input.ts'
-import type { RunPolicy } from './policy.ts'
+import type { Effect } from './effect.ts'
+import type { TaskInput, Usage } from './input.ts'
 import type { RunStatus } from './status.ts'
 
 /**
@@ -34,30 +34,36 @@ export type EventBody =
   /** The time a phase has is longer by what the platform took of it. */
   | ({ readonly type: 'clock_extended'; readonly byMs: number } & Of)
   /**
-   * The agent's part is over and is graded: `outcome` is what it ends as when a verdict comes.
-   * `token` of the daemon's grade, or the lease of a worker that is free.
+   * The agent's part is over, and what it left is graded. `token` of the daemon's grade, or the
+   * lease of a worker that is free.
    */
   | ({
       readonly type: 'reported'
       readonly outcome: 'graded' | 'agent_timeout' | 'limit'
-      readonly error?: string
-      readonly dataJson?: string
-      readonly dataBlob?: string
-      readonly flags?: readonly Flag[]
-      readonly artifacts?: readonly string[]
-      readonly agentMs?: number
-      readonly modelMs?: number
+      readonly report: ReportBody
+      /** Set where the worker did not end by itself: why its lease is taken away. */
+      readonly revoke?: string
     } & Next &
       Of)
   /** The grade alone is tried again. */
   | ({
       readonly type: 'grade_retried'
       readonly cause: string
+      /** The worker is gone: that is counted, the try is not. */
       readonly workerLost?: true
     } & Next &
       Of)
-  /** `gone`: there is no sandbox to give back. */
-  | ({ readonly type: 'attempt_ended'; readonly ending: Ending; readonly gone?: true } & Of)
+  | ({
+      readonly type: 'attempt_ended'
+      readonly ending: Ending
+      /** There is no sandbox to give back. */
+      readonly gone?: true
+      /** Why whoever works on it has to stop; absent where that one ended by itself. */
+      readonly revoke?: string
+      readonly report?: ReportBody
+      readonly flags?: readonly Flag[]
+      readonly usage?: Usage
+    } & Of)
   | ({ readonly type: 'release_retried' } & Of)
   /** `ending`: the sandbox's fate has overruled the attempt's end. */
   | ({
@@ -74,6 +80,8 @@ export type EventBody =
   | { readonly type: 'worker_renewed'; readonly worker: string; readonly lagMs: number }
   /** Each of its leases has ended in an event of its own before. */
   | { readonly type: 'worker_lost'; readonly worker: string; readonly cause: string }
+  /** What its dropped connection has taken from its leases up to now. */
+  | { readonly type: 'worker_lagged'; readonly worker: string; readonly lagMs: number }
   | { readonly type: 'group_completed'; readonly group: string }
   | {
       readonly type: 'capacity_set'
@@ -85,6 +93,22 @@ export type EventBody =
   | { readonly type: 'results_recorded'; readonly through: number }
   | { readonly type: 'status_changed'; readonly status: RunStatus; readonly reason: string | null }
   | { readonly type: 'recovered'; readonly downMs: number }
+
+/** What a worker's report leaves, beside its outcome. */
+export interface ReportBody {
+  readonly error?: string
+  readonly dataJson?: string
+  readonly dataBlob?: string
+  readonly flags?: readonly Flag[]
+  readonly artifacts?: readonly string[]
+  readonly agentMs?: number
+  readonly modelMs?: number
+}
+
+export type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
+
+/** Where an applied event puts what has to be done; null while a log is replayed. */
+export type Sink = Effect[] | null
 
 interface Of {
   readonly episode: number
@@ -102,5 +126,3 @@ export interface Next {
   readonly token?: number
   readonly worker?: string
 }
-
-export type { RunPolicy }

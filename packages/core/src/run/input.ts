@@ -95,8 +95,16 @@ type WorkerBody =
   | { readonly type: 'worker_detached'; readonly worker: string }
   /** A heartbeat for all its leases. `lagMs`: how late its event loop ran since the last one. */
   | { readonly type: 'worker_renewed'; readonly worker: string; readonly lagMs?: number }
-  /** It said good-bye, or its process is known to be dead: its leases end now. */
-  | { readonly type: 'worker_lost'; readonly worker: string; readonly cause: string }
+  /**
+   * Its leases end now. `died`: its process is known to be dead; otherwise it said good-bye, and its
+   * episodes don't count it among the workers that died on them.
+   */
+  | {
+      readonly type: 'worker_lost'
+      readonly worker: string
+      readonly cause: string
+      readonly died: boolean
+    }
 
 type LeaseBody =
   /** The worker has begun: the clock of the phase starts. */
@@ -157,6 +165,7 @@ export interface SandboxFate {
   readonly evidence: string
   /** By the node's record. Absent: before anything that its worker said. */
   readonly diedAtMs?: number
+  readonly usage?: Usage
 }
 
 export type GradeResult =
@@ -169,3 +178,5 @@ export interface Usage {
   readonly diskBytes: number
   readonly networkBytes: number
 }
+
+export type InputOf<T extends InputBody['type']> = Extract<InputBody, { type: T }>

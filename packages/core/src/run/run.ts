@@ -52,10 +52,13 @@ export interface RunIndex {
   readonly queued: Heap<Episode>
   readonly ready: Heap<Episode>
   readonly gradeReady: Heap<Episode>
+  readonly backoff: Set<Episode>
   readonly due: Heap<Episode>
   readonly workersDue: Heap<Worker>
   /** Attached workers with a free slot; the first is the next to be offered a lease. */
   readonly free: Set<Worker>
+  /** Groups without a live member. */
+  readonly idleGroups: Set<Group>
 }
 
 export interface Episode {
@@ -91,10 +94,16 @@ export interface Attempt {
   worker: string | null
   readonly clock: PhaseClock
   totalDueMs: number | null
-  /** `downMs` of the run and `lagMs` of the worker up to which deadlines were already extended. */
+  /** `downMs` of the run and `lagMs` of the worker when the phase began. */
   downAtMs: number
   lagAtMs: number
+  /** By how much the deadline of the phase was extended for what they took since. */
+  extendedMs: number
+  /** Since when it waits for a worker: `timeout.total` stands meanwhile. */
+  waitAtMs: number
   gradeTries: number
+  /** The phase in which its end was decided. */
+  endedIn: EpisodePhase | null
   report: AgentReport | null
   readonly flags: Flag[]
   ending: Ending | null
@@ -115,8 +124,8 @@ export interface PhaseClock {
 
 /** What the agent's part left for its grade and its row. */
 export interface AgentReport {
-  /** What the attempt ends as once it is graded. */
-  readonly outcome: 'graded' | 'agent_timeout' | 'limit'
+  /** What the attempt ends as once it is graded; null where nobody grades. */
+  readonly outcome: 'graded' | 'agent_timeout' | 'limit' | null
   readonly error: string | null
   readonly dataJson: string | null
   readonly dataBlob: string | null

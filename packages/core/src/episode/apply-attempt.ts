@@ -1,0 +1,189 @@
+import { CORE_LIMITS } from '../limits.ts'
+import {
+  acquireEffect,
+  attemptOf,
+  releaseEffect,
+  revokeEffect,
+  setupEffect,
+} from '../run/effects.ts'
+import type { EventOf, Sink } from '../run/event.ts'
+import { notePlatformFailure, noteSandbox } from '../run/failures.ts'
+import type { Attempt, Episode, Run } from '../run/run.ts'
+import { addFlags, beginAgent, endWork, keepReport, takeToken } from './apply-lease.ts'
+import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
+import { closeAttempt, endEpisode } from './close.ts'
+import { moveEpisode } from './move.ts'
+
+export function applyAdmitted(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'admitted'>,
+  effects: Sink,
+): void {
+  const { create, total } = run.policy.timeoutMs
+  const attempt = newAttempt(run, event.atMs, event.atMs - episode.phaseAtMs)
+  attempt.totalDueMs = total === null ? null : event.atMs + total
+  episode.attempt = event.attempt
+  episode.current = attempt
+  run.totals.attempts++
+  const dueMs = dueAfter(attempt, event.atMs, create)
+  moveEpisode(run, episode, 'creating', { atMs: event.atMs, dueMs })
+  effects?.push(acquireEffect(episode))
+}
+
+export function applyBound(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'sandbox_bound'>,
+  effects: Sink,
+): void {
+  const attempt = attemptOf(episode)
+  attempt.sandbox = event.sandbox
+  attempt.node = event.node
+  attempt.clock.createMs = event.createMs
+  noteSandbox(run.failures)
+  startPlatformClock(run, attempt)
+  if (!run.policy.setup) {
+    beginAgent(run, episode, event, effects)
+    return
+  }
+  takeToken(run, attempt, event)
+  const dueMs = dueAfter(attempt, event.atMs, run.policy.timeoutMs.setup)
+  moveEpisode(run, episode, 'setup', { atMs: event.atMs, dueMs })
+  effects?.push(setupEffect(episode))
+}
+
+export function applySetupDone(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'setup_done'>,
+  effects: Sink,
+): void {
+  stopClock(run, episode, event.atMs)
+  attemptOf(episode).token = null
+  beginAgent(run, episode, event, effects)
+}
+
+/** Moves the deadline of the phase, and of the whole attempt, by what was not theirs. */
+export function applyExtended(run: Run, episode: Episode, event: EventOf<'clock_extended'>): void {
+  const attempt = attemptOf(episode)
+  if (attempt.totalDueMs !== null) attempt.totalDueMs += event.byMs
+  if (episode.dueMs === null) return
+  run.index.due.remove(episode)
+  episode.dueMs += event.byMs
+  run.index.due.push(episode)
+  attempt.extendedMs += event.byMs
+}
+
+export function applyAttemptEnded(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'attempt_ended'>,
+  effects: Sink,
+): void {
+  const attempt = attemptOf(episode)
+  const { ending, atMs } = event
+  if (event.revoke !== undefined) {
+    const revoke = revokeEffect(episode, event.revoke)
+    if (revoke) effects?.push(revoke)
+  }
+  if (ending.outcome === 'infra_create' || ending.outcome === 'infra_lost') {
+    notePlatformFailure(run.failures, attempt.node, atMs)
+  }
+  stopClock(run, episode, atMs)
+  endWork(run, episode)
+  if (event.report) keepReport(attempt, null, event.report)
+  addFlags(attempt, event.flags)
+  if (event.usage) attempt.usage = event.usage
+  if (ending.next === 'retry' && ending.workerLost) episode.workersLost++
+  attempt.ending = ending
+  attempt.endedIn = episode.phase
+  if (event.gone) {
+    closeAttempt(run, episode, atMs, effects)
+    return
+  }
+  moveEpisode(run, episode, 'releasing', { atMs, dueMs: atMs + CORE_LIMITS.teardownMs })
+  startPlatformClock(run, attempt)
+  effects?.push(releaseEffect(episode))
+}
+
+export function applyReleaseRetried(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'release_retried'>,
+  effects: Sink,
+): void {
+  attemptOf(episode).releaseTries++
+  run.index.due.remove(episode)
+  episode.dueMs = event.atMs + CORE_LIMITS.teardownMs
+  run.index.due.push(episode)
+  effects?.push(releaseEffect(episode))
+}
+
+export function applyTornDown(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'torn_down'>,
+  effects: Sink,
+): void {
+  const attempt = attemptOf(episode)
+  stopClock(run, episode, event.atMs)
+  if (event.ending) {
+    attempt.ending = event.ending
+    if (event.ending.outcome === 'infra_lost') {
+      notePlatformFailure(run.failures, attempt.node, event.atMs)
+    }
+  }
+  addFlags(attempt, event.flags)
+  if (event.usage) attempt.usage = event.usage
+  closeAttempt(run, episode, event.atMs, effects)
+}
+
+export function applyCancelled(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'episode_cancelled'>,
+  effects: Sink,
+): void {
+  const ending = {
+    next: 'final',
+    outcome: 'cancelled_user',
+    valid: false,
+    reward: null,
+    rewards: null,
+    cause: [event.cause],
+  } as const
+  endEpisode(run, episode, ending, event.atMs, effects)
+}
+
+function newAttempt(run: Run, atMs: number, queuedMs: number): Attempt {
+  return {
+    admittedAtMs: atMs,
+    policyVersion: run.policyVersion,
+    sandbox: null,
+    node: null,
+    token: null,
+    worker: null,
+    clock: {
+      queuedMs,
+      createMs: 0,
+      setupMs: 0,
+      agentMs: 0,
+      modelMs: 0,
+      gradeMs: 0,
+      teardownMs: 0,
+    },
+    totalDueMs: null,
+    downAtMs: run.downMs,
+    lagAtMs: 0,
+    extendedMs: 0,
+    waitAtMs: atMs,
+    gradeTries: 0,
+    endedIn: null,
+    report: null,
+    flags: [],
+    ending: null,
+    releaseTries: 0,
+    usage: null,
+  }
+}

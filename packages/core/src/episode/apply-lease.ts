@@ -1,0 +1,181 @@
+import type { Flag } from '@sandlot/protocol'
+import { CORE_LIMITS } from '../limits.ts'
+import { attemptOf, gradeEffect, offerEffect, revokeEffect } from '../run/effects.ts'
+import type { EventOf, Next, ReportBody, Sink } from '../run/event.ts'
+import { updateFree } from '../run/index.ts'
+import type { AgentReport, Attempt, Episode, Run } from '../run/run.ts'
+import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
+import { moveEpisode } from './move.ts'
+
+/** The sandbox is prepared: a lease for the worker that is free, or the wait for one. */
+export function beginAgent(
+  run: Run,
+  episode: Episode,
+  event: { readonly atMs: number } & Next,
+  effects: Sink,
+): void {
+  attemptOf(episode).waitAtMs = event.atMs
+  if (event.worker === undefined) moveEpisode(run, episode, 'ready', event)
+  else offer(run, episode, event, effects)
+}
+
+export function applyLeased(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'leased'>,
+  effects: Sink,
+): void {
+  offer(run, episode, event, effects)
+}
+
+export function applyTaken(run: Run, episode: Episode, event: EventOf<'lease_taken'>): void {
+  const attempt = attemptOf(episode)
+  const { timeoutMs } = run.policy
+  const grade = episode.phase === 'grade_offered'
+  if (attempt.totalDueMs !== null) attempt.totalDueMs += event.atMs - attempt.waitAtMs
+  startPlatformClock(run, attempt)
+  attempt.policyVersion = grade ? attempt.policyVersion : run.policyVersion
+  const dueMs = dueAfter(attempt, event.atMs, grade ? timeoutMs.grade : timeoutMs.agent)
+  moveEpisode(run, episode, grade ? 'grading' : 'agent', { atMs: event.atMs, dueMs })
+}
+
+export function applyReturned(run: Run, episode: Episode, event: EventOf<'lease_returned'>): void {
+  endWork(run, episode)
+  moveEpisode(run, episode, episode.phase === 'offered' ? 'ready' : 'grade_ready', event)
+}
+
+export function applyModelStarted(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'model_started'>,
+): void {
+  const attempt = attemptOf(episode)
+  stopClock(run, episode, event.atMs)
+  startPlatformClock(run, attempt)
+  const dueMs = dueAfter(attempt, event.atMs, run.policy.timeoutMs.model)
+  moveEpisode(run, episode, 'model', { atMs: event.atMs, dueMs })
+}
+
+export function applyModelEnded(run: Run, episode: Episode, event: EventOf<'model_ended'>): void {
+  const attempt = attemptOf(episode)
+  stopClock(run, episode, event.atMs)
+  startPlatformClock(run, attempt)
+  const leftMs = run.policy.timeoutMs.agent - attempt.clock.agentMs
+  const dueMs = dueAfter(attempt, event.atMs, leftMs)
+  moveEpisode(run, episode, 'agent', { atMs: event.atMs, dueMs })
+}
+
+export function applyReported(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'reported'>,
+  effects: Sink,
+): void {
+  const attempt = attemptOf(episode)
+  const { atMs } = event
+  if (event.revoke !== undefined) {
+    const revoke = revokeEffect(episode, event.revoke)
+    if (revoke) effects?.push(revoke)
+  }
+  stopClock(run, episode, atMs)
+  endWork(run, episode)
+  keepReport(attempt, event.outcome, event.report)
+  // The state of an agent that used up all its time is graded, and that takes time of its own.
+  if (attempt.totalDueMs !== null && attempt.totalDueMs <= atMs) attempt.totalDueMs = null
+  beginGrade(run, episode, event, effects)
+}
+
+export function applyGradeRetried(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'grade_retried'>,
+  effects: Sink,
+): void {
+  const revoke = revokeEffect(episode, event.cause)
+  if (revoke) effects?.push(revoke)
+  stopClock(run, episode, event.atMs)
+  endWork(run, episode)
+  if (event.workerLost) episode.workersLost++
+  else attemptOf(episode).gradeTries++
+  beginGrade(run, episode, event, effects)
+}
+
+/** Nothing is in progress any more: no token is good, and the worker's slot is free. */
+export function endWork(run: Run, episode: Episode): void {
+  const attempt = attemptOf(episode)
+  const worker = attempt.worker === null ? undefined : run.workers.get(attempt.worker)
+  attempt.token = null
+  attempt.worker = null
+  if (!worker) return
+  worker.leases.delete(episode.index)
+  updateFree(run, worker)
+}
+
+export function keepReport(
+  attempt: Attempt,
+  outcome: AgentReport['outcome'],
+  report: ReportBody,
+): void {
+  attempt.report = {
+    outcome,
+    error: report.error ?? null,
+    dataJson: report.dataJson ?? null,
+    dataBlob: report.dataBlob ?? null,
+    artifacts: report.artifacts ?? [],
+  }
+  if (report.agentMs !== undefined) attempt.clock.agentMs = report.agentMs
+  if (report.modelMs !== undefined) attempt.clock.modelMs = report.modelMs
+  addFlags(attempt, report.flags)
+}
+
+export function addFlags(attempt: Attempt, flags: readonly Flag[] | undefined): void {
+  for (const flag of flags ?? []) if (!attempt.flags.includes(flag)) attempt.flags.push(flag)
+}
+
+export function takeToken(run: Run, attempt: Attempt, next: Next): void {
+  attempt.token = next.token ?? null
+  attempt.worker = next.worker ?? null
+  if (next.token !== undefined) run.nextToken = Math.max(run.nextToken, next.token + 1)
+}
+
+function beginGrade(
+  run: Run,
+  episode: Episode,
+  event: { readonly atMs: number } & Next,
+  effects: Sink,
+): void {
+  const attempt = attemptOf(episode)
+  const { atMs } = event
+  attempt.waitAtMs = atMs
+  if (event.worker !== undefined) {
+    offer(run, episode, event, effects)
+  } else if (event.token !== undefined) {
+    takeToken(run, attempt, event)
+    startPlatformClock(run, attempt)
+    const dueMs = dueAfter(attempt, atMs, run.policy.timeoutMs.grade)
+    moveEpisode(run, episode, 'grading', { atMs, dueMs })
+    effects?.push(gradeEffect(episode))
+  } else {
+    moveEpisode(run, episode, 'grade_ready', { atMs })
+  }
+}
+
+function offer(
+  run: Run,
+  episode: Episode,
+  event: { readonly atMs: number } & Next,
+  effects: Sink,
+): void {
+  const attempt = attemptOf(episode)
+  takeToken(run, attempt, event)
+  startPlatformClock(run, attempt)
+  const worker = run.workers.get(event.worker ?? '')
+  if (worker) {
+    worker.leases.add(episode.index)
+    updateFree(run, worker)
+  }
+  const to = attempt.report === null ? 'offered' : 'grade_offered'
+  const dueMs = event.atMs + CORE_LIMITS.leaseMs
+  moveEpisode(run, episode, to, { atMs: event.atMs, dueMs })
+  effects?.push(offerEffect(run, episode))
+}

@@ -1,0 +1,87 @@
+import type { Flag } from '@sandlot/protocol'
+import {
+  addressOf,
+  type Decision,
+  emit,
+  fencedEpisode,
+  ignore,
+  nextGrade,
+} from '../run/decision.ts'
+import { attemptOf } from '../run/effects.ts'
+import type { InputOf } from '../run/input.ts'
+import type { Episode } from '../run/run.ts'
+import { checkReward } from './reward.ts'
+import { settle } from './settle.ts'
+
+export function decideGraded(decision: Decision, input: InputOf<'graded'>): void {
+  const episode = fencedEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase !== 'grading' || episode.current?.worker !== null) {
+    ignore(decision, 'the daemon does not grade it')
+    return
+  }
+  const { result, flags } = input
+  if (result.kind === 'verdict') gradeGiven(decision, episode, result, flags)
+  else gradeFailed(decision, episode, 'grade_error', result.cause)
+}
+
+/** A grader gave something: a verdict, if it is one. */
+export function gradeGiven(
+  decision: Decision,
+  episode: Episode,
+  given: { readonly reward?: unknown; readonly rewards?: unknown },
+  flags: readonly Flag[] | undefined,
+): void {
+  const verdict = checkReward(given)
+  if (verdict === null || typeof verdict === 'string') {
+    gradeFailed(decision, episode, 'grade_error', verdict ?? 'the grader gave no verdict')
+    return
+  }
+  const report = attemptOf(episode).report
+  const outcome = report?.outcome ?? 'graded'
+  const cause = report?.error ? [report.error] : []
+  const ending = settle(decision.run, episode, { outcome, cause, verdict })
+  emit(decision, {
+    type: 'attempt_ended',
+    ...addressOf(episode),
+    ending,
+    ...(flags && flags.length > 0 ? { flags } : {}),
+  })
+}
+
+/**
+ * No verdict: the grade alone is tried again, then it is the grader's failure. An agent that had
+ * used up its time or a budget ends as that all the same, with 0: it was to be graded as it stood.
+ */
+export function gradeFailed(
+  decision: Decision,
+  episode: Episode,
+  outcome: 'grade_error' | 'grade_timeout',
+  cause: string,
+): void {
+  const { run, nowMs } = decision
+  const attempt = attemptOf(episode)
+  const inTime = attempt.totalDueMs === null || nowMs < attempt.totalDueMs
+  if (inTime && attempt.gradeTries < run.policy.retry.grade) {
+    emit(decision, { type: 'grade_retried', ...addressOf(episode), cause, ...nextGrade(run) })
+    return
+  }
+  endUngraded(decision, episode, outcome, cause)
+}
+
+/** The attempt's end without a verdict. */
+export function endUngraded(
+  decision: Decision,
+  episode: Episode,
+  outcome: 'grade_error' | 'grade_timeout',
+  cause: string,
+): void {
+  const { run } = decision
+  const report = attemptOf(episode).report
+  const own = report?.outcome === 'agent_timeout' || report?.outcome === 'limit'
+  const ending =
+    own && report?.outcome
+      ? settle(run, episode, { outcome: report.outcome, cause: [report.error ?? '', cause] })
+      : settle(run, episode, { outcome, cause: [cause] })
+  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+}

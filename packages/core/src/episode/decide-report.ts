@@ -1,0 +1,209 @@
+import type { WorkerReport } from '@sandlot/protocol'
+import { CORE_LIMITS } from '../limits.ts'
+import {
+  addressOf,
+  type Decision,
+  emit,
+  fencedEpisode,
+  ignore,
+  nextGrade,
+} from '../run/decision.ts'
+import type { ReportBody } from '../run/event.ts'
+import type { Fenced, InputOf } from '../run/input.ts'
+import type { Episode } from '../run/run.ts'
+import { dropLease } from '../worker/drop-lease.ts'
+import { gradeFailed, gradeGiven } from './decide-grade.ts'
+import { checkReward, type Reward } from './reward.ts'
+import { boundedCause, settle } from './settle.ts'
+
+export function decideTaken(decision: Decision, input: Fenced): void {
+  const episode = fencedEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase === 'offered' || episode.phase === 'grade_offered') {
+    emit(decision, { type: 'lease_taken', ...addressOf(episode) })
+  } else {
+    ignore(decision, 'the lease was taken already')
+  }
+}
+
+export function decideModelStarted(decision: Decision, input: Fenced): void {
+  const episode = fencedEpisode(decision, input)
+  if (!episode) return
+  // Whoever calls a model has taken the lease, even if the word of that was lost.
+  if (episode.phase === 'offered') emit(decision, { type: 'lease_taken', ...addressOf(episode) })
+  if (episode.phase === 'agent' || episode.phase === 'model') {
+    emit(decision, { type: 'model_started', ...addressOf(episode) })
+  } else {
+    ignore(decision, 'the agent does not run')
+  }
+}
+
+export function decideModelEnded(decision: Decision, input: Fenced): void {
+  const episode = fencedEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase === 'model') emit(decision, { type: 'model_ended', ...addressOf(episode) })
+  else ignore(decision, 'no model call is open')
+}
+
+export function decideReported(decision: Decision, input: InputOf<'reported'>): void {
+  const episode = fencedEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase === 'offered' || episode.phase === 'grade_offered') {
+    emit(decision, { type: 'lease_taken', ...addressOf(episode) })
+  }
+  if (episode.phase === 'grading') decideGradeReport(decision, episode, input)
+  else if (episode.phase === 'agent' || episode.phase === 'model') {
+    decideAgentReport(decision, episode, input)
+  } else ignore(decision, 'no worker runs in this phase')
+}
+
+/** The agent's clock, or the time of the whole attempt, is used up: what is there is graded. */
+export function agentTimedOut(decision: Decision, episode: Episode, cause: string): void {
+  finishAgent(decision, episode, {
+    outcome: 'agent_timeout',
+    body: { error: cause },
+    cause: [cause],
+    revoke: cause,
+  })
+}
+
+function decideAgentReport(decision: Decision, episode: Episode, input: InputOf<'reported'>): void {
+  const { report } = input
+  const body = bodyOf(input)
+  if (report.kind === 'returned') {
+    agentReturned(decision, episode, report, body)
+  } else if (report.kind === 'model_failed') {
+    endAttempt(decision, episode, 'model_error', report.cause, body)
+  } else if (report.kind === 'aborted') {
+    agentStopped(decision, episode, body)
+  } else {
+    endAttempt(decision, episode, 'episode_error', report.cause, body)
+  }
+}
+
+function agentReturned(
+  decision: Decision,
+  episode: Episode,
+  report: Extract<WorkerReport, { kind: 'returned' }>,
+  reported: ReportBody,
+): void {
+  const { run } = decision
+  const checked = checkReward(report)
+  const body: ReportBody = {
+    ...reported,
+    ...(report.dataJson === undefined ? {} : { dataJson: report.dataJson }),
+    ...(report.dataBlob === undefined ? {} : { dataBlob: report.dataBlob }),
+  }
+  const graded = run.policy.grade !== 'none'
+  const wrong =
+    typeof checked === 'string'
+      ? checked
+      : checked !== null && graded
+        ? 'the episode returned a reward, but the run has a grader: only that one gives rewards'
+        : checked === null && !graded && report.limit === undefined
+          ? 'the episode returned no reward, and the run has no grader'
+          : null
+  if (wrong !== null) {
+    endAttempt(decision, episode, 'episode_error', [wrong], body)
+    return
+  }
+  const limit = report.limit === undefined ? null : `the budget '${report.limit}' was used up`
+  finishAgent(decision, episode, {
+    outcome: limit === null ? 'graded' : 'limit',
+    body: limit === null ? body : { ...body, error: limit },
+    cause: limit === null ? [] : [limit],
+    ...(checked === null ? {} : { verdict: checked as Reward }),
+  })
+}
+
+/** A worker that stopped by itself near its deadline has met it; otherwise it gave the lease up. */
+function agentStopped(decision: Decision, episode: Episode, body: ReportBody): void {
+  const { run, nowMs } = decision
+  const usedMs = body.agentMs ?? nowMs - episode.phaseAtMs
+  const totalDueMs = episode.current?.totalDueMs ?? Number.POSITIVE_INFINITY
+  const share = CORE_LIMITS.timeoutShare
+  if (usedMs >= run.policy.timeoutMs.agent * share || nowMs >= totalDueMs) {
+    const cause = 'the agent used up its time'
+    finishAgent(decision, episode, {
+      outcome: 'agent_timeout',
+      body: { ...body, error: cause },
+      cause: [cause],
+    })
+    return
+  }
+  dropLease(decision, episode, { cause: 'the worker gave the attempt up', counts: true })
+}
+
+interface AgentEnd {
+  readonly outcome: 'graded' | 'agent_timeout' | 'limit'
+  readonly body: ReportBody
+  readonly cause: readonly string[]
+  readonly verdict?: Reward
+  readonly revoke?: string
+}
+
+/** Grades what is there, unless nobody grades or the attempt is made again anyhow. */
+function finishAgent(decision: Decision, episode: Episode, end: AgentEnd): void {
+  const { run } = decision
+  const { outcome, cause, body, verdict } = end
+  const revoke = end.revoke === undefined ? {} : { revoke: end.revoke }
+  const graded = run.policy.grade !== 'none'
+  if (!graded || outcome !== 'graded') {
+    const ending = settle(run, episode, { outcome, cause, ...(verdict ? { verdict } : {}) })
+    if (!graded || ending.next === 'retry') {
+      emit(decision, {
+        type: 'attempt_ended',
+        ...addressOf(episode),
+        ending,
+        report: body,
+        ...revoke,
+      })
+      return
+    }
+  }
+  emit(decision, {
+    type: 'reported',
+    ...addressOf(episode),
+    outcome,
+    report: body,
+    ...revoke,
+    ...nextGrade(run),
+  })
+}
+
+function endAttempt(
+  decision: Decision,
+  episode: Episode,
+  outcome: 'episode_error' | 'model_error',
+  cause: readonly string[],
+  report: ReportBody,
+): void {
+  const ending = settle(decision.run, episode, { outcome, cause })
+  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, report })
+}
+
+function decideGradeReport(decision: Decision, episode: Episode, input: InputOf<'reported'>): void {
+  const { report, flags } = input
+  if (report.kind === 'returned') gradeGiven(decision, episode, report, flags)
+  else if (report.kind === 'aborted') {
+    gradeFailed(decision, episode, 'grade_timeout', 'the grader ran out of time')
+  } else {
+    gradeFailed(decision, episode, 'grade_error', boundedCause(report.cause).join(': '))
+  }
+}
+
+function bodyOf(input: InputOf<'reported'>): ReportBody {
+  const { agentMs, modelMs, flags, artifacts } = input
+  return {
+    ...(isDuration(agentMs) ? { agentMs } : {}),
+    ...(isDuration(modelMs) ? { modelMs } : {}),
+    ...(flags && flags.length > 0 ? { flags } : {}),
+    ...(artifacts && artifacts.length > 0
+      ? { artifacts: artifacts.slice(0, CORE_LIMITS.artifacts) }
+      : {}),
+  }
+}
+
+function isDuration(ms: number | undefined): ms is number {
+  return ms !== undefined && Number.isFinite(ms) && ms >= 0
+}

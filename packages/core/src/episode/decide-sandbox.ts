@@ -1,0 +1,121 @@
+import {
+  addressOf,
+  currentEpisode,
+  type Decision,
+  emit,
+  fencedEpisode,
+  ignore,
+  nextLease,
+} from '../run/decision.ts'
+import type { AttemptAddress, Fenced, InputOf, SandboxFate } from '../run/input.ts'
+import { endingOfFate, overruledBy } from './fate.ts'
+import { settle } from './settle.ts'
+
+export function decideReady(decision: Decision, input: InputOf<'sandbox_ready'>): void {
+  const { run, step } = decision
+  const episode = currentEpisode(decision, input)
+  if (episode?.phase === 'creating') {
+    const { sandbox, node, createMs } = input
+    const next = run.policy.setup ? { token: run.nextToken } : nextLease(run, run.index.ready)
+    emit(decision, {
+      type: 'sandbox_bound',
+      ...addressOf(episode),
+      sandbox,
+      node,
+      createMs: positive(createMs),
+      ...next,
+    })
+    return
+  }
+  if (episode?.current?.sandbox === input.sandbox) {
+    ignore(decision, 'the sandbox is known')
+    return
+  }
+  // Nobody waits for it any more. Giving it back needs no record: should it be forgotten, its node
+  // ends it for want of an owner.
+  ignore(decision, 'nobody waits for the sandbox any more')
+  const { episode: index, attempt, sandbox, node } = input
+  step.effects.push({ type: 'release_sandbox', episode: index, attempt, sandbox, node })
+}
+
+export function decideFailed(decision: Decision, input: InputOf<'sandbox_failed'>): void {
+  const { run } = decision
+  const episode = currentEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase === 'releasing' && episode.current?.sandbox === null) {
+    emit(decision, { type: 'torn_down', ...addressOf(episode) })
+  } else if (episode.phase === 'creating') {
+    const outcome = input.fault === 'caller' ? 'task_invalid' : 'infra_create'
+    const ending = settle(run, episode, { outcome, cause: [input.cause] })
+    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, gone: true })
+  } else {
+    ignore(decision, 'the sandbox was there already')
+  }
+}
+
+export function decideLost(
+  decision: Decision,
+  input: AttemptAddress & { readonly fate: SandboxFate },
+): void {
+  const { run } = decision
+  const { fate } = input
+  const episode = currentEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase === 'releasing') {
+    decideTornDown(decision, input)
+    return
+  }
+  emit(decision, {
+    type: 'attempt_ended',
+    ...addressOf(episode),
+    ending: endingOfFate(run, episode, episode.phase, fate),
+    gone: true,
+    revoke: 'the sandbox is gone',
+    ...(fate.usage ? { usage: fate.usage } : {}),
+  })
+}
+
+export function decideTornDown(
+  decision: Decision,
+  input: AttemptAddress & Partial<Omit<InputOf<'torn_down'>, keyof AttemptAddress>>,
+): void {
+  const episode = currentEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase !== 'releasing') {
+    ignore(decision, 'nobody asked for its end')
+    return
+  }
+  const { fate, flags } = input
+  const ending = fate ? overruledBy(decision.run, episode, fate) : undefined
+  const usage = input.usage ?? fate?.usage
+  emit(decision, {
+    type: 'torn_down',
+    ...addressOf(episode),
+    ...(ending ? { ending } : {}),
+    ...(flags && flags.length > 0 ? { flags } : {}),
+    ...(usage ? { usage } : {}),
+  })
+}
+
+export function decideSetupDone(decision: Decision, input: Fenced): void {
+  const episode = fencedEpisode(decision, input)
+  if (episode?.phase !== 'setup') return
+  const { run } = decision
+  emit(decision, {
+    type: 'setup_done',
+    ...addressOf(episode),
+    ...nextLease(run, run.index.ready),
+  })
+}
+
+export function decideSetupFailed(decision: Decision, input: InputOf<'setup_failed'>): void {
+  const episode = fencedEpisode(decision, input)
+  if (episode?.phase !== 'setup') return
+  const outcome = input.fault === 'workload' ? 'setup_error' : 'infra_create'
+  const ending = settle(decision.run, episode, { outcome, cause: [input.cause] })
+  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending })
+}
+
+function positive(ms: number): number {
+  return Number.isFinite(ms) && ms > 0 ? ms : 0
+}

@@ -1,0 +1,96 @@
+import { CORE_LIMITS } from '../limits.ts'
+import { addressOf, type Decision, emit } from '../run/decision.ts'
+import { attemptOf } from '../run/effects.ts'
+import type { Attempt, Episode } from '../run/run.ts'
+import { dropLease } from '../worker/drop-lease.ts'
+import { platformMs } from './clock.ts'
+import { gradeFailed } from './decide-grade.ts'
+import { agentTimedOut } from './decide-report.ts'
+import { settle } from './settle.ts'
+
+/** The deadline of an episode's phase is met. Always moves the deadline or the episode. */
+export function expire(decision: Decision, episode: Episode): void {
+  if (episode.phase === 'backoff') {
+    emit(decision, { type: 'requeued', episode: episode.index })
+  } else if (episode.phase === 'releasing') {
+    expireRelease(decision, episode)
+  } else if (!extendDeadline(decision, episode)) {
+    expirePhase(decision, episode)
+  }
+}
+
+function expireRelease(decision: Decision, episode: Episode): void {
+  const tries = attemptOf(episode).releaseTries + 1
+  const again = tries < CORE_LIMITS.releaseTries
+  emit(decision, { type: again ? 'release_retried' : 'torn_down', ...addressOf(episode) })
+}
+
+/** What the platform took from the phase is given back before anything is called late. */
+function extendDeadline(decision: Decision, episode: Episode): boolean {
+  const { run, nowMs } = decision
+  const attempt = attemptOf(episode)
+  const worker = attempt.worker === null ? undefined : run.workers.get(attempt.worker)
+  const detachedAtMs = worker?.detachedAtMs ?? null
+  if (worker && detachedAtMs !== null && detachedAtMs < nowMs) {
+    const lagMs = nowMs - detachedAtMs
+    emit(decision, { type: 'worker_lagged', worker: worker.name, lagMs })
+  }
+  const owedMs = platformMs(run, attempt) - attempt.extendedMs
+  const byMs = detachedAtMs === null ? owedMs : Math.max(owedMs, CORE_LIMITS.extensionMsMin)
+  if (byMs <= 0) return false
+  emit(decision, { type: 'clock_extended', ...addressOf(episode), byMs })
+  return true
+}
+
+function expirePhase(decision: Decision, episode: Episode): void {
+  const { run, nowMs } = decision
+  const { timeoutMs } = run.policy
+  const attempt = attemptOf(episode)
+  switch (episode.phase) {
+    case 'creating':
+      end(decision, episode, 'infra_create', said('no sandbox came up', timeoutMs.create))
+      break
+    case 'setup':
+      end(decision, episode, 'setup_error', said('the set-up did not end', timeoutMs.setup))
+      break
+    case 'offered':
+    case 'grade_offered':
+      dropLease(decision, episode, { cause: 'the worker did not take the lease', counts: true })
+      break
+    case 'agent':
+      agentTimedOut(decision, episode, said('the agent used up its time', timeoutMs.agent))
+      break
+    case 'model':
+      end(decision, episode, 'model_error', said('a model call did not end', timeoutMs.model))
+      break
+    case 'grading':
+      gradeFailed(
+        decision,
+        episode,
+        'grade_timeout',
+        said('the grader did not end', timeoutMs.grade),
+      )
+      break
+    default:
+      throw new Error(`a deadline is set in the phase ${episode.phase}`)
+  }
+
+  function said(what: string, phaseMs: number): string {
+    const total = totalIsOver(attempt, nowMs) ? timeoutMs.total : null
+    return total === null ? `${what} within ${phaseMs} ms` : `${what}: the attempt had ${total} ms`
+  }
+}
+
+function end(
+  decision: Decision,
+  episode: Episode,
+  outcome: 'infra_create' | 'setup_error' | 'model_error',
+  cause: string,
+): void {
+  const ending = settle(decision.run, episode, { outcome, cause: [cause] })
+  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+}
+
+function totalIsOver(attempt: Attempt, nowMs: number): boolean {
+  return attempt.totalDueMs !== null && attempt.totalDueMs <= nowMs
+}

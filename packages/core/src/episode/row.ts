@@ -1,0 +1,86 @@
+import { type AttemptRow, RESULT_SCHEMA_VERSION } from '@sandlot/protocol'
+import type { UnrecordedRow } from '../run/effect.ts'
+import type { Attempt, Episode, PhaseClock, Run } from '../run/run.ts'
+import type { FinalEnding } from './ending.ts'
+import { episodeId } from './episode-id.ts'
+
+/** The row of an episode that has ended; the log of results gives it its cursor. */
+export function rowOf(
+  run: Run,
+  episode: Episode,
+  ending: FinalEnding,
+  atMs: number,
+): UnrecordedRow {
+  const attempt = episode.current
+  const report = attempt?.report
+  const data = parseData(report?.dataJson)
+  return {
+    schema: RESULT_SCHEMA_VERSION,
+    run: run.policy.run,
+    key: episode.key,
+    episode: episodeId(run.policy.run, episode.index),
+    group: episode.group ?? episode.key,
+    index: episode.index,
+    attempt: episode.attempt,
+    attempts: attempt ? [...episode.attempts, attemptRow(episode, attempt)] : episode.attempts,
+    parent: null,
+    seed: episode.seed,
+    policyVersion: attempt?.policyVersion ?? run.policyVersion,
+    tags: run.policy.tags,
+    from: run.policy.from,
+    outcome: ending.outcome,
+    flags: attempt?.flags ?? [],
+    valid: ending.valid,
+    reward: ending.reward,
+    rewards: ending.rewards === null ? null : { ...ending.rewards },
+    data: data.value,
+    dataBlob: report?.dataBlob ?? null,
+    error: ending.cause[0] ?? report?.error ?? data.error,
+    cause: [...ending.cause],
+    artifacts: [...(report?.artifacts ?? [])],
+    phases: { ...(attempt?.clock ?? NO_CLOCK) },
+    usage: attempt?.usage ?? NO_USAGE,
+    cost: null,
+    sandbox: attempt?.sandbox ?? null,
+    node: attempt?.node ?? null,
+    startedAt: isoTime(attempt?.admittedAtMs ?? atMs),
+    endedAt: isoTime(atMs),
+  }
+}
+
+/** An attempt with its evidence, once its end is decided. */
+export function attemptRow(episode: Episode, attempt: Attempt): AttemptRow {
+  return {
+    attempt: episode.attempt,
+    outcome: attempt.ending?.outcome ?? null,
+    sandbox: attempt.sandbox,
+    node: attempt.node,
+    cause: [...(attempt.ending?.cause ?? [])],
+    phases: { ...attempt.clock },
+  }
+}
+
+const NO_USAGE = { cpuMs: 0, memoryPeakBytes: 0, diskBytes: 0, networkBytes: 0 } as const
+const NO_CLOCK: PhaseClock = {
+  queuedMs: 0,
+  createMs: 0,
+  setupMs: 0,
+  agentMs: 0,
+  modelMs: 0,
+  gradeMs: 0,
+  teardownMs: 0,
+}
+
+function parseData(json: string | null | undefined): { value: unknown; error: string | null } {
+  if (json === null || json === undefined) return { value: null, error: null }
+  try {
+    return { value: JSON.parse(json), error: null }
+  } catch {
+    return { value: null, error: 'the data that the episode returned is not JSON' }
+  }
+}
+
+/** Date only formats here: the time is an input's. */
+function isoTime(atMs: number): string {
+  return new Date(atMs).toISOString()
+}

@@ -1,0 +1,70 @@
+import { type LIMITING_FACTORS, PHASES, type RunReport, type RunView } from '@sandlot/protocol'
+import { admissionBound } from '../run/admission.ts'
+import type { Run } from '../run/run.ts'
+import { quantileMs } from './sketch.ts'
+
+export type LimitingFactor = (typeof LIMITING_FACTORS)[number]
+
+/** What core knows of a run's report; the coordinator adds names and digests. */
+export interface RunFacts extends Omit<RunReport, 'run'> {
+  readonly state: RunView['state']
+  readonly reason: string | null
+  readonly counts: RunView['counts']
+  readonly outcomes: RunView['outcomes']
+  readonly flags: RunView['flags']
+}
+
+export function reportOf(run: Run, nowMs: number): RunFacts {
+  const { totals } = run
+  const elapsedMs = Math.max(0, (run.status === 'finished' ? run.nowMs : nowMs) - run.startedAtMs)
+  return {
+    state: viewedState(run),
+    reason: run.reason,
+    counts: countsOf(run),
+    outcomes: { ...totals.outcomes },
+    flags: { ...totals.flags } as Record<string, number>,
+    elapsedMs,
+    perSecond: elapsedMs === 0 ? 0 : (totals.ended * 1_000) / elapsedMs,
+    limiting: limitingFactor(run),
+    rewardMean: totals.rewardCount === 0 ? null : totals.rewardSum / totals.rewardCount,
+    attempts: totals.attempts,
+    retries: totals.retries,
+    phases: Object.fromEntries(
+      PHASES.map((phase) => {
+        const sketch = totals.phases[phase]
+        const [p50Ms, p95Ms, p99Ms] = [0.5, 0.95, 0.99].map((q) => quantileMs(sketch, q))
+        return [phase, { count: sketch.count, p50Ms, p95Ms, p99Ms }]
+      }),
+    ) as RunReport['phases'],
+  }
+}
+
+/** What would have to grow for the run to go faster, as things stand now. */
+export function limitingFactor(run: Run): LimitingFactor {
+  const { counts, slots, queued } = run.index
+  if (run.live.size === 0) return 'none'
+  const waiting = counts.ready + counts.grade_ready
+  if (run.status === 'waiting' || waiting * 2 > slots.size) return 'worker'
+  if (queued.size === 0) return 'tail'
+  const bound = admissionBound(run)
+  if (bound === 'concurrency' && counts.model * 2 > slots.size) return 'model'
+  return bound ?? 'none'
+}
+
+/** The state in the protocol's words: a run with nothing to do and more to come is `open`. */
+export function viewedState(run: Run): RunView['state'] {
+  const idle = run.live.size === 0 && !run.closed
+  return idle && (run.status === 'running' || run.status === 'waiting') ? 'open' : run.status
+}
+
+function countsOf(run: Run): RunView['counts'] {
+  const { counts, slots } = run.index
+  const grading = counts.grade_ready + counts.grade_offered + counts.grading
+  return {
+    tasks: run.totals.tasks,
+    queued: counts.queued + counts.backoff,
+    running: slots.size - grading,
+    grading,
+    done: run.totals.ended,
+  }
+}

@@ -1,0 +1,21 @@
+import type { Run } from './run.ts'
+
+/** Whether the longest-expected episode may have a slot and a sandbox now. */
+export function canAdmit(run: Run): boolean {
+  return run.status === 'running' && run.index.queued.size > 0 && admissionBound(run) === null
+}
+
+/** What stands between a queued episode and its sandbox; null: nothing. */
+export function admissionBound(run: Run): 'concurrency' | 'capacity' | 'create-rate' | null {
+  const { slots, counts } = run.index
+  if (slots.size >= run.policy.concurrency) return 'concurrency'
+  if (run.nodes.size === 0) return null
+  let sandboxes = 0
+  let creating = 0
+  for (const node of run.nodes.values()) {
+    sandboxes += node.sandboxes
+    creating += node.creating
+  }
+  if (slots.size >= sandboxes) return 'capacity'
+  return counts.creating >= creating ? 'create-rate' : null
+}

@@ -1,0 +1,114 @@
+import {
+  applyAdmitted,
+  applyAttemptEnded,
+  applyBound,
+  applyCancelled,
+  applyExtended,
+  applyReleaseRetried,
+  applySetupDone,
+  applyTornDown,
+} from '../episode/apply-attempt.ts'
+import {
+  applyGradeRetried,
+  applyLeased,
+  applyModelEnded,
+  applyModelStarted,
+  applyReported,
+  applyReturned,
+  applyTaken,
+} from '../episode/apply-lease.ts'
+import { moveEpisode } from '../episode/move.ts'
+import {
+  applyWorkerAttached,
+  applyWorkerDetached,
+  applyWorkerLagged,
+  applyWorkerLost,
+  applyWorkerRenewed,
+} from '../worker/apply-worker.ts'
+import { applyRecovered, applyStatus } from './apply-status.ts'
+import { applyGroupCompleted, applyTasksAdded } from './apply-tasks.ts'
+import type { EventOf, RunEvent, Sink } from './event.ts'
+import type { Episode, Run } from './run.ts'
+
+/** Takes one recorded decision into the state. Decides nothing: the log is always right. */
+export function apply(run: Run, event: RunEvent): void {
+  applyWith(run, event, null)
+}
+
+/** The same, and says what has to be done once the event is durable. */
+export function applyWith(run: Run, event: RunEvent, effects: Sink): void {
+  run.nowMs = Math.max(run.nowMs, event.atMs)
+  if ('episode' in event) {
+    const apply = OF_EPISODE[event.type] as EpisodeApplier
+    apply(run, liveEpisode(run, event.episode), event, effects)
+  } else {
+    const apply = OF_RUN[event.type] as RunApplier
+    apply(run, event, effects)
+  }
+}
+
+type EpisodeEvent = Extract<RunEvent, { episode: number }>
+type PlainEvent = Exclude<RunEvent, EpisodeEvent>
+type EpisodeApplier = (run: Run, episode: Episode, event: RunEvent, effects: Sink) => void
+type RunApplier = (run: Run, event: RunEvent, effects: Sink) => void
+
+const OF_EPISODE: {
+  [T in EpisodeEvent['type']]: (
+    run: Run,
+    episode: Episode,
+    event: EventOf<T>,
+    effects: Sink,
+  ) => void
+} = {
+  admitted: applyAdmitted,
+  sandbox_bound: applyBound,
+  setup_done: applySetupDone,
+  leased: applyLeased,
+  lease_taken: applyTaken,
+  lease_returned: applyReturned,
+  model_started: applyModelStarted,
+  model_ended: applyModelEnded,
+  clock_extended: applyExtended,
+  reported: applyReported,
+  grade_retried: applyGradeRetried,
+  attempt_ended: applyAttemptEnded,
+  release_retried: applyReleaseRetried,
+  torn_down: applyTornDown,
+  requeued: (run, episode, event) => moveEpisode(run, episode, 'queued', event),
+  episode_cancelled: applyCancelled,
+}
+
+const OF_RUN: {
+  [T in PlainEvent['type']]: (run: Run, event: EventOf<T>, effects: Sink) => void
+} = {
+  tasks_added: applyTasksAdded,
+  tasks_closed: (run) => {
+    run.closed = true
+  },
+  worker_attached: applyWorkerAttached,
+  worker_detached: applyWorkerDetached,
+  worker_renewed: applyWorkerRenewed,
+  worker_lagged: applyWorkerLagged,
+  worker_lost: applyWorkerLost,
+  group_completed: applyGroupCompleted,
+  capacity_set: (run, { node, sandboxes, creating }) => {
+    run.nodes.set(node, { sandboxes, creating })
+  },
+  policy_version_set: (run, { version }) => {
+    run.policyVersion = version
+  },
+  results_recorded: (run, { through }) => {
+    for (const seq of run.unrecorded.keys()) {
+      if (seq > through) break
+      run.unrecorded.delete(seq)
+    }
+  },
+  status_changed: applyStatus,
+  recovered: applyRecovered,
+}
+
+function liveEpisode(run: Run, index: number): Episode {
+  const episode = run.live.get(index)
+  if (!episode) throw new Error(`the log speaks of episode ${index}, which is not live`)
+  return episode
+}

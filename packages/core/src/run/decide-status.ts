@@ -1,0 +1,68 @@
+import { settle } from '../episode/settle.ts'
+import { addressOf, type Decision, emit, ignore } from './decision.ts'
+import { openEffects } from './effects.ts'
+import type { InputOf } from './input.ts'
+
+/** Ends all that is live at once; what waits in the queue follows in bounded steps. */
+export function decideCancel(decision: Decision, input: InputOf<'cancel'>): void {
+  const { run } = decision
+  if (run.status === 'cancelling' || run.status === 'finished') {
+    ignore(decision, `the run is ${run.status}`)
+    return
+  }
+  const { cause } = input
+  emit(decision, { type: 'status_changed', status: 'cancelling', reason: cause })
+  for (const episode of [...run.index.slots.values()]) {
+    if (episode.phase === 'releasing') continue
+    const ending = settle(run, episode, { outcome: 'cancelled_user', cause: [cause] })
+    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+  }
+}
+
+export function decidePause(decision: Decision, input: InputOf<'pause'>): void {
+  const { status } = decision.run
+  if (status !== 'running' && status !== 'waiting') ignore(decision, `the run is ${status}`)
+  else emit(decision, { type: 'status_changed', status: 'paused', reason: input.cause })
+}
+
+export function decideResume(decision: Decision): void {
+  const { run } = decision
+  if (run.status !== 'paused') ignore(decision, `the run is ${run.status}`)
+  else if (run.workers.size > 0) {
+    emit(decision, { type: 'status_changed', status: 'running', reason: null })
+  } else {
+    emit(decision, { type: 'status_changed', status: 'waiting', reason: 'no worker is there' })
+  }
+}
+
+export function decideCapacity(decision: Decision, input: InputOf<'node_capacity'>): void {
+  const { node } = input
+  const sandboxes = Math.max(0, Math.floor(input.sandboxes))
+  const creating = Math.max(0, Math.floor(input.creating))
+  const known = decision.run.nodes.get(node)
+  if (known?.sandboxes === sandboxes && known.creating === creating) return
+  emit(decision, { type: 'capacity_set', node, sandboxes, creating })
+}
+
+export function decideVersion(decision: Decision, input: InputOf<'policy_version_set'>): void {
+  if (input.version === decision.run.policyVersion) return
+  emit(decision, { type: 'policy_version_set', version: input.version })
+}
+
+export function decideRecorded(decision: Decision, input: InputOf<'results_recorded'>): void {
+  const { run } = decision
+  const [first] = run.unrecorded.keys()
+  if (first === undefined || first > input.through) {
+    ignore(decision, 'these rows were recorded already')
+    return
+  }
+  const through = Math.min(input.through, run.nextSeq - 1)
+  emit(decision, { type: 'results_recorded', through })
+}
+
+/** Asks again for everything whose answer has not come. */
+export function decideRecovered(decision: Decision): void {
+  const { run, nowMs, step } = decision
+  emit(decision, { type: 'recovered', downMs: nowMs - run.nowMs })
+  openEffects(run, step.effects)
+}

@@ -1,0 +1,105 @@
+import type { Effect, LeaseOffer } from './effect.ts'
+import type { Attempt, Episode, Run } from './run.ts'
+
+/** The attempt that an episode must have in the phase it is in. */
+export function attemptOf(episode: Episode): Attempt {
+  if (!episode.current) throw new Error(`episode ${episode.index} has no attempt`)
+  return episode.current
+}
+
+export function acquireEffect(episode: Episode): Effect {
+  return { type: 'acquire_sandbox', ...task(episode), dueMs: episode.dueMs ?? 0 }
+}
+
+export function setupEffect(episode: Episode): Effect {
+  return { type: 'run_setup', ...inSandbox(episode), dueMs: episode.dueMs ?? 0 }
+}
+
+export function gradeEffect(episode: Episode): Effect {
+  return {
+    type: 'start_grade',
+    ...inSandbox(episode),
+    ...storedData(episode),
+    dueMs: episode.dueMs ?? 0,
+  }
+}
+
+export function offerEffect(run: Run, episode: Episode): LeaseOffer {
+  const { worker, policyVersion } = attemptOf(episode)
+  const { timeoutMs } = run.policy
+  const phase = episode.phase === 'grade_offered' ? 'grade' : 'agent'
+  return {
+    type: 'offer_lease',
+    phase,
+    worker: worker ?? '',
+    ...inSandbox(episode),
+    group: episode.group ?? episode.key,
+    seed: episode.seed,
+    policyVersion,
+    ...storedData(episode),
+    timeoutMs: phase === 'grade' ? timeoutMs.grade : timeoutMs.agent,
+    modelTimeoutMs: timeoutMs.model,
+  }
+}
+
+export function releaseEffect(episode: Episode): Effect {
+  const { sandbox, node } = attemptOf(episode)
+  return {
+    type: 'release_sandbox',
+    episode: episode.index,
+    attempt: episode.attempt,
+    sandbox,
+    node,
+  }
+}
+
+/** What stops the one thing in progress; undefined where nothing is. */
+export function revokeEffect(episode: Episode, cause: string): Effect | undefined {
+  const { token, worker } = attemptOf(episode)
+  if (token === null) return undefined
+  const address = { episode: episode.index, attempt: episode.attempt, token }
+  if (worker !== null) return { type: 'cancel_worker', worker, ...address, cause }
+  return episode.phase === 'grading' ? { type: 'cancel_grade', ...address } : undefined
+}
+
+/** Every effect whose answer has not come: what a coordinator that came back asks for again. */
+export function openEffects(run: Run, effects: Effect[]): void {
+  for (const [seq, row] of run.unrecorded) effects.push({ type: 'append_result', seq, row })
+  for (const episode of run.index.slots.values()) {
+    const effect = openEffect(run, episode)
+    if (effect) effects.push(effect)
+  }
+}
+
+function openEffect(run: Run, episode: Episode): Effect | undefined {
+  switch (episode.phase) {
+    case 'creating':
+      return acquireEffect(episode)
+    case 'setup':
+      return setupEffect(episode)
+    case 'offered':
+    case 'grade_offered':
+      return offerEffect(run, episode)
+    case 'grading':
+      return episode.current?.worker === null ? gradeEffect(episode) : undefined
+    case 'releasing':
+      return releaseEffect(episode)
+    default:
+      return undefined
+  }
+}
+
+function task(episode: Episode) {
+  const { index, attempt, key, taskJson, taskBlob } = episode
+  return { episode: index, attempt, key, taskJson, taskBlob }
+}
+
+function inSandbox(episode: Episode) {
+  const { token, sandbox, node } = attemptOf(episode)
+  return { ...task(episode), token: token ?? 0, sandbox: sandbox ?? '', node: node ?? '' }
+}
+
+function storedData(episode: Episode) {
+  const report = attemptOf(episode).report
+  return { dataJson: report?.dataJson ?? null, dataBlob: report?.dataBlob ?? null }
+}

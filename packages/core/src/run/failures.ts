@@ -1,0 +1,50 @@
+import type { Outcome } from '@sandlot/protocol'
+import { CORE_LIMITS } from '../limits.ts'
+import type { FailureWatch } from './run.ts'
+
+export function emptyWatch(): FailureWatch {
+  return { window: [], windowAt: 0, errors: 0, streak: 0, lostNode: null, lostAtMs: 0 }
+}
+
+/** Why the run must not go on by itself, or undefined. */
+export function reasonToPause(watch: FailureWatch): string | undefined {
+  if (watch.window.length === CORE_LIMITS.pauseWindow && watch.errors >= CORE_LIMITS.pauseErrors) {
+    return `${watch.errors} of the last ${CORE_LIMITS.pauseWindow} episodes ended in episode_error`
+  }
+  if (watch.streak >= CORE_LIMITS.platformStreak) {
+    return `${watch.streak} attempts in a row failed by the platform, and no sandbox came up`
+  }
+  return undefined
+}
+
+/** Notes how an episode ended. */
+export function noteEnding(watch: FailureWatch, outcome: Outcome): void {
+  const error = outcome === 'episode_error' ? 1 : 0
+  watch.errors += error - (watch.window[watch.windowAt] ?? 0)
+  watch.window[watch.windowAt] = error
+  watch.windowAt = (watch.windowAt + 1) % CORE_LIMITS.pauseWindow
+}
+
+/** Notes an attempt that the platform failed; a node that dies with all its sandboxes counts once. */
+export function notePlatformFailure(watch: FailureWatch, node: string | null, atMs: number): void {
+  const sameLoss =
+    node !== null && node === watch.lostNode && atMs - watch.lostAtMs < CORE_LIMITS.sameNodeLossMs
+  if (sameLoss) return
+  watch.streak++
+  watch.lostNode = node
+  watch.lostAtMs = atMs
+}
+
+/** A sandbox came up: the platform works. */
+export function noteSandbox(watch: FailureWatch): void {
+  watch.streak = 0
+}
+
+/** A person says that it may go on: what was counted so far is forgiven. */
+export function forgive(watch: FailureWatch): void {
+  watch.window.length = 0
+  watch.windowAt = 0
+  watch.errors = 0
+  watch.streak = 0
+  watch.lostNode = null
+}

@@ -1,0 +1,32 @@
+import { createKeyTable } from '../order/key-table.ts'
+import { emptyTotals } from '../report/totals.ts'
+import { emptyWatch } from './failures.ts'
+import { emptyIndex } from './index.ts'
+import type { RunPolicy } from './policy.ts'
+import type { Run } from './run.ts'
+
+/** A run without tasks and workers. */
+export function initialRun(policy: RunPolicy, startedAtMs: number): Run {
+  return {
+    policy,
+    status: 'waiting',
+    reason: null,
+    closed: false,
+    startedAtMs,
+    nowMs: startedAtMs,
+    nextIndex: 0,
+    nextToken: 1,
+    nextSeq: 1,
+    policyVersion: 0,
+    downMs: 0,
+    keys: createKeyTable(),
+    live: new Map(),
+    groups: new Map(),
+    workers: new Map(),
+    nodes: new Map(),
+    unrecorded: new Map(),
+    failures: emptyWatch(),
+    totals: emptyTotals(),
+    index: emptyIndex(),
+  }
+}

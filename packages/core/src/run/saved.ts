@@ -1,0 +1,59 @@
+import { createKeyTable } from '../order/key-table.ts'
+import { emptyIndex, fillIndex } from './index.ts'
+import type { Episode, Run, Worker } from './run.ts'
+
+/** A run as JSON: everything but what can be derived. */
+export interface SavedRun
+  extends Omit<Run, 'keys' | 'live' | 'groups' | 'workers' | 'nodes' | 'unrecorded' | 'index'> {
+  readonly version: 1
+  readonly keys: string
+  readonly live: readonly Omit<Episode, 'orderAt' | 'dueAt'>[]
+  readonly groups: readonly (Run['groups'] extends Map<string, infer G> ? G : never)[]
+  readonly workers: readonly Omit<Worker, 'leases' | 'dueAt'>[]
+  readonly nodes: readonly (readonly [string, { sandboxes: number; creating: number }])[]
+  readonly unrecorded: readonly (readonly [
+    number,
+    Run['unrecorded'] extends Map<number, infer R> ? R : never,
+  ])[]
+}
+
+/**
+ * A checkpoint's state. It shares parts with the run: make it text before the next input.
+ * Equal runs give equal JSON, whatever way they came about.
+ */
+export function saveRun(run: Run): SavedRun {
+  const { keys, live, groups, workers, nodes, unrecorded, index: _, ...plain } = run
+  return {
+    version: 1,
+    ...plain,
+    keys: keys.save(),
+    live: Array.from(live.values(), ({ orderAt: _order, dueAt: _due, ...episode }) => episode),
+    groups: [...groups.values()],
+    workers: Array.from(workers.values(), ({ leases: _l, dueAt: _d, ...worker }) => worker),
+    nodes: [...nodes],
+    unrecorded: [...unrecorded],
+  }
+}
+
+/**
+ * The run that was saved. Takes what it is given as its own.
+ * @throws Error for a version that this program does not know.
+ */
+export function loadRun(saved: SavedRun): Run {
+  const { version, keys, live, groups, workers, nodes, unrecorded, ...plain } = saved
+  if (version !== 1) throw new Error(`a saved run of version ${version} is not known`)
+  const run: Run = {
+    ...plain,
+    keys: createKeyTable(keys),
+    live: new Map(live.map((episode) => [episode.index, { ...episode, orderAt: -1, dueAt: -1 }])),
+    groups: new Map(groups.map((group) => [group.name, group])),
+    workers: new Map(
+      workers.map((worker) => [worker.name, { ...worker, leases: new Set(), dueAt: -1 }]),
+    ),
+    nodes: new Map(nodes),
+    unrecorded: new Map(unrecorded),
+    index: emptyIndex(),
+  }
+  fillIndex(run)
+  return run
+}

@@ -1,0 +1,39 @@
+import { endUngraded } from '../episode/decide-grade.ts'
+import { giveUp, settle } from '../episode/settle.ts'
+import { CORE_LIMITS } from '../limits.ts'
+import { addressOf, type Decision, emit, nextGrade } from '../run/decision.ts'
+import type { Episode } from '../run/run.ts'
+
+/**
+ * A lease ends without a report. What the worker did in the sandbox is unknown, so the agent's part
+ * starts again in another one, and no budget pays; a grade alone is given to another worker.
+ * `counts`: it is one of the three workers that an episode may lose before it is taken to be what
+ * kills them.
+ */
+export function dropLease(
+  decision: Decision,
+  episode: Episode,
+  loss: { readonly cause: string; readonly counts: boolean },
+): void {
+  const { run } = decision
+  const { cause, counts } = loss
+  const last = counts && episode.workersLost + 1 >= CORE_LIMITS.workersLost
+  const all = `the episode held ${CORE_LIMITS.workersLost} workers that died`
+  const grade = episode.phase === 'grade_offered' || episode.phase === 'grading'
+  if (grade && last) {
+    endUngraded(decision, episode, 'grade_error', `${all}: ${cause}`)
+  } else if (grade) {
+    emit(decision, {
+      type: 'grade_retried',
+      ...addressOf(episode),
+      cause,
+      ...(counts ? { workerLost: true } : {}),
+      ...nextGrade(run),
+    })
+  } else {
+    const ending = last
+      ? settle(run, episode, { outcome: 'episode_error', cause: [all, cause] })
+      : giveUp(cause, counts)
+    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+  }
+}
