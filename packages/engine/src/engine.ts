@@ -7,7 +7,7 @@ import type { Queue } from './queue.ts'
 /**
  * Five durable primitives, and the only place where the control plane keeps anything.
  *
- * - Payloads are bytes: the caller encodes.
+ * - Payloads are bytes: the caller encodes. A payload must not change until the call it was given to has settled.
  * - Each primitive keeps its own promise. There is no atomicity across two: a crash may fall between any two calls, and what
  *   was called but not yet answered may or may not have happened.
  * - Every call takes a signal. Calls that wait for somebody else (`tail`, `watch`, `lease`, `request`, `subscribe`) end by the

@@ -20,6 +20,7 @@ export type {
   RequestOptions,
   SubscribeOptions,
 } from './bus.ts'
+export type { BusFaults } from './bus-delivery.ts'
 export { type Clock, systemClock } from './clock.ts'
 export type { Engine } from './engine.ts'
 export {
@@ -30,7 +31,6 @@ export {
   type EngineErrorOptions,
   isEngineError,
 } from './error.ts'
-export type { BusFaults } from './in-process-bus.ts'
 export type {
   Kv,
   KvCallOptions,

@@ -35,6 +35,7 @@ export const BLOB_GRACE_MS = 60 * 60 * 1000
 export const SUBSCRIBER_MESSAGES_MAX = 8_192
 export const SUBSCRIBER_BYTES_MAX = 64 * 1024 * 1024
 export const REQUEST_MS_DEFAULT = 30_000
+export const TIMEOUT_MS_MAX = 24 * 60 * 60 * 1000
 
 /** Operations and bytes that wait for the storage thread before a call is refused with `backlog_full`. */
 export const BACKLOG_OPERATIONS_MAX = 131_072

@@ -21,7 +21,7 @@ export interface Queue {
    */
   put(queue: string, body: Uint8Array, options?: PutMessageOptions): Promise<QueuePut>
   /**
-   * Takes up to `max` messages. Fewer come when fewer are ready; none at all gives an empty array, at once or, with `waitMs`,
+   * Takes up to `max` messages. Fewer come when fewer are ready or when they make up about 4 MiB; none at all gives an empty array, at once or, with `waitMs`,
    * after that time. Those who wait are served in the order of their calls. Aborting while it waits takes nothing.
    */
   lease(queue: string, options: LeaseOptions): Promise<Lease[]>

@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts'
+import type { BusFaults } from '../bus-delivery.ts'
+import { type Clock, systemClock } from '../clock.ts'
 import type { Engine } from '../engine.ts'
-import { EngineError } from '../error.ts'
-import type { BusFaults } from '../in-process-bus.ts'
+import { SqliteEngine } from './engine.ts'
 
 export interface SqliteEngineOptions {
   /** Created where it is missing, mode 0700. It belongs to one live process at a time. */
@@ -11,12 +11,18 @@ export interface SqliteEngineOptions {
    * `power`: survives loss of power as well; every commit waits for the disk.
    */
   readonly durability?: 'process' | 'power'
+  /** Default: the machine's. */
   readonly clock?: Clock
   /** Test mode of the bus: payloads are copied, delayed and doubled by seed. */
   readonly busFaults?: BusFaults
 }
 
-/** Errors: `directory_locked`, `directory_unusable`, `schema_newer`, `disk_full`, `storage_failed`. */
-export async function openSqliteEngine(options: SqliteEngineOptions): Promise<Engine> {
-  throw new EngineError('directory_unusable', `cannot open ${options.directory}`)
+/**
+ * Opens the engine of one machine: a directory, and nothing else running.
+ *
+ * Errors: `directory_locked`, `directory_unusable`, `schema_newer`, `disk_full`.
+ */
+export function openSqliteEngine(options: SqliteEngineOptions): Promise<Engine> {
+  const { directory, durability = 'process', clock = systemClock, busFaults } = options
+  return SqliteEngine.open({ storage: { directory, durability }, clock, busFaults })
 }

@@ -1,0 +1,4 @@
+import { describeKv } from '../conformance/describe-kv.ts'
+import { makeSqliteEngine } from './under-test.ts'
+
+describeKv(makeSqliteEngine)

@@ -1,0 +1,4 @@
+import { describeLog } from '../conformance/describe-log.ts'
+import { makeSqliteEngine } from './under-test.ts'
+
+describeLog(makeSqliteEngine)

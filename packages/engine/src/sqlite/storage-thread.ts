@@ -1,0 +1,50 @@
+/** Entry of the storage thread: opens the database, then carries out one transaction for each message. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { EngineError } from '../error.ts'
+import { unpackBytes } from './packed-bytes.ts'
+import { openStorage, type Storage } from './storage.ts'
+import {
+  type FromStorage,
+  type Outcome,
+  type StorageOptions,
+  type ToStorage,
+  toPlainError,
+} from './thread-message.ts'
+
+const port = parentPort
+if (port === null) throw new Error('storage-thread.ts runs as a worker thread only')
+
+const storage = open(workerData as StorageOptions)
+if (storage) {
+  port.on('message', (message: ToStorage) => {
+    if (message.type === 'batch') {
+      const outcomes = storage.transactions.run(message.operations, unpackBytes(message.bytes))
+      send({ type: 'done', outcomes }, buffersOf(outcomes))
+    } else {
+      storage.close()
+      port.close()
+    }
+  })
+}
+
+function open(options: StorageOptions): Storage | undefined {
+  try {
+    const opened = openStorage(options)
+    send({ type: 'opened' })
+    return opened
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error
+    send({ type: 'refused', error: toPlainError(error) })
+    return undefined
+  }
+}
+
+function send(message: FromStorage, transfer: ArrayBuffer[] = []): void {
+  port?.postMessage(message, transfer)
+}
+
+function buffersOf(outcomes: readonly Outcome[]): ArrayBuffer[] {
+  return outcomes.flatMap((outcome) =>
+    outcome.ok && outcome.bytes ? [outcome.bytes.data.buffer] : [],
+  )
+}

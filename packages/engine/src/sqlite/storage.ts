@@ -1,0 +1,71 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { EngineError } from '../error.ts'
+import { lockDirectory } from './directory-lock.ts'
+import { kvOperations } from './kv-operations.ts'
+import { logOperations } from './log-operations.ts'
+import { checkSchema, migrate } from './migrate.ts'
+import { pinOperations } from './pin-operations.ts'
+import { queueOperations } from './queue-operations.ts'
+import { storageError } from './sqlite-error.ts'
+import type { StorageOptions } from './thread-message.ts'
+import { Transactions } from './transaction.ts'
+
+/** The open database of one data directory. */
+export interface Storage {
+  readonly transactions: Transactions
+  close(): void
+}
+
+/** Pages of the write-ahead log before it is folded into the database: 16 MiB. */
+const CHECKPOINT_PAGES = 4096
+const CACHE_KIB = 16 * 1024
+const PAGE_BYTES = 4096
+
+/** Locks the directory, checks and migrates the schema. Holds nothing when it throws. */
+export function openStorage(options: StorageOptions): Storage {
+  const stack = new DisposableStack()
+  try {
+    mkdirSync(options.directory, { recursive: true, mode: 0o700 })
+    stack.use(lockDirectory(options.directory))
+    const database = new DatabaseSync(join(options.directory, 'engine.db'))
+    stack.defer(() => database.close())
+    checkSchema(database)
+    configure(database, options)
+    migrate(database)
+    const transactions = new Transactions(database, {
+      ...logOperations(database),
+      ...queueOperations(database),
+      ...kvOperations(database),
+      ...pinOperations(database),
+    })
+    const held = stack.move()
+    return { transactions, close: () => held.dispose() }
+  } catch (error) {
+    stack.dispose()
+    throw openError(error, options.directory)
+  }
+}
+
+/** The lock makes this the only connection there is, so the index of the write-ahead log need not be shared memory. */
+function configure(database: DatabaseSync, options: StorageOptions): void {
+  database.exec(`
+    PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = ${options.durability === 'power' ? 'FULL' : 'NORMAL'};
+    PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
+    PRAGMA journal_size_limit = ${2 * CHECKPOINT_PAGES * PAGE_BYTES};
+    PRAGMA cache_size = -${CACHE_KIB};
+    PRAGMA temp_store = MEMORY;
+  `)
+  if (options.databaseBytesMax !== undefined) {
+    database.exec(`PRAGMA max_page_count = ${Math.floor(options.databaseBytesMax / PAGE_BYTES)}`)
+  }
+}
+
+function openError(error: unknown, directory: string): EngineError {
+  const known = storageError(error, `the data directory ${directory} could not be opened`)
+  if (known.code !== 'storage_failed') return known
+  return new EngineError('directory_unusable', known.message, { cause: error })
+}
