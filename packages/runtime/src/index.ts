@@ -74,3 +74,15 @@ export {
   GuestTimeout,
 } from './guest/guest-error.ts'
 export { GUEST_LIMITS } from './guest/limits.ts'
+export type { OpenBlob } from './image/build.ts'
+export type { DebianOptions } from './image/debian.ts'
+export { defaultImageConfig, type Image, type ImageLayer } from './image/image.ts'
+export { IMAGE_ERROR_CODES, ImageError, type ImageErrorCode } from './image/image-error.ts'
+export type { BuildWait } from './image/shared-builds.ts'
+export {
+  type ImageStore,
+  type ImageStoreOptions,
+  type LayerProblem,
+  openImageStore,
+  type PinnedImage,
+} from './image/store.ts'

@@ -1,1 +1,6 @@
-export {}
+export { listErofs, listErofsContents } from './erofs-listing.ts'
+export { MemoryBlobs } from './memory-blobs.ts'
+export { type OciLayoutInput, ociLayout } from './oci-layout.ts'
+export { type TarMember, tarArchive, tarMember } from './tar-archive.ts'
+export { temporaryDirectory } from './temporary-directory.ts'
+export { openTestImages, pythonImage } from './test-images.ts'

@@ -61,6 +61,9 @@ const LEFT_OUT_FILES = new Set([
 ])
 const LEFT_OUT_BELOW = ['dev/', 'var/lib/apt/lists/', 'var/cache/apt/', 'var/log/']
 
+/** The machine's own sources as mmdebstrap leaves them in the image. They stay, unless a password is in them. */
+const MACHINE_SOURCES = 'etc/apt/sources.list.d/0000'
+
 /** Settings of this machine's apt that decide whether it can reach its sources at all. */
 const APT_SETTINGS =
   /^Acquire::((https?|ftp)::(Proxy|CaInfo|Verify)[^ ]*|Retries|Check-(Valid-Until|Date)) /
@@ -71,7 +74,8 @@ export async function buildDebian(
   options: DebianOptions,
 ): Promise<BuiltImage> {
   const startedSeconds = Math.floor(Date.now() / 1000)
-  const args = await mmdebstrapArguments(source, context, options)
+  const sources = await machineSources(source.suite, options)
+  const args = await mmdebstrapArguments(source, context, sources)
   const layerPath = join(context.directory, '0.erofs')
   const outcome = await runStreaming('setpriv', [...CONTAINED, 'mmdebstrap', ...args], {
     timeoutMs: imageLimits.debianBuildMs,
@@ -84,7 +88,8 @@ export async function buildDebian(
       writeTarLayer(stdout, {
         path: layerPath,
         volatileAfterSeconds: startedSeconds - 1,
-        excludes: isLeftOut,
+        excludes: (path) =>
+          isLeftOut(path) || (hasCredentials(sources) && path.startsWith(MACHINE_SOURCES)),
         onLog: context.log,
       }),
   })
@@ -104,15 +109,19 @@ export async function buildDebian(
   }
 }
 
+async function machineSources(suite: string, options: DebianOptions): Promise<string> {
+  const codename = await releaseCodename(options.osReleasePath ?? '/etc/os-release')
+  const sources = await readAptSources(options.aptDirectory ?? '/etc/apt')
+  return sourcesForSuite(sources, codename, suite)
+}
+
 async function mmdebstrapArguments(
   source: SourceOf<'debian'>,
   context: BuildContext,
-  options: DebianOptions,
+  sources: string,
 ): Promise<string[]> {
-  const codename = await releaseCodename(options.osReleasePath ?? '/etc/os-release')
-  const sources = await readAptSources(options.aptDirectory ?? '/etc/apt')
-  const list = join(context.directory, 'sources')
-  await writeFile(list, sourcesForSuite(sources, codename, source.suite))
+  const list = join(context.directory, 'debian')
+  await writeFile(list, sources)
   await mkdir(join(context.directory, 'root'), { mode: 0o755 })
   const settings = await aptSettings(context)
   return [
@@ -140,6 +149,10 @@ async function aptSettings(context: BuildContext): Promise<string[]> {
     .split('\n')
     .filter((line) => APT_SETTINGS.test(line))
     .map((line) => line.replace(/;$/, ''))
+}
+
+function hasCredentials(sources: string): boolean {
+  return /:\/\/[^/\s]*@/.test(sources)
 }
 
 async function releaseCodename(path: string): Promise<string> {
