@@ -10,24 +10,24 @@ export const repository = fileURLToPath(new URL('../../..', import.meta.url)).re
 
 /** Things that are the same for every checkout: Node.js, runsc, the demo's data. */
 export const cacheDirectory = join(
-  environment['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
+  environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
   'sandlot',
 )
 
 /** A runsc to take, whatever else there is. */
-export const runscGiven = environment['SANDLOT_RUNSC']
+export const runscGiven = environment.SANDLOT_RUNSC
 
 /** An index of Python packages in place of the public one, as pip reads it. */
-export const pythonIndex = environment['PIP_INDEX_URL'] ?? 'https://pypi.org/simple'
+export const pythonIndex = environment.PIP_INDEX_URL ?? 'https://pypi.org/simple'
 
 /** Where `go` puts what it installs when it is not on PATH. */
 export const searchPath = [
-  environment['PATH'] ?? '',
+  environment.PATH ?? '',
   '/usr/local/go/bin',
   join(homedir(), '.cargo/bin'),
 ].join(':')
 
-export const isContinuousIntegration = environment['CI'] !== undefined && environment['CI'] !== ''
+export const isContinuousIntegration = environment.CI !== undefined && environment.CI !== ''
 
 /** The `sandlot` script at the top of the checkout. */
 export const bootstrapScript = join(repository, 'sandlot')

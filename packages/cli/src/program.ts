@@ -1,5 +1,5 @@
 /** Every verb with its options; what a verb does stands in `commands/`, loaded when it is called. */
-import { Command } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 
 /** The command line, ready to parse. */
 export function makeProgram(): Command {
@@ -7,7 +7,177 @@ export function makeProgram(): Command {
     .description('Self-hosted parallel sandboxes for reinforcement-learning rollouts')
     .version('0.1.0')
     .showHelpAfterError('(run `sandlot help` for the verbs)')
+    .enablePositionalOptions()
+  addDaemonVerbs(program)
+  addSandboxVerbs(program)
+  addImageVerbs(program)
+  addRunVerbs(program)
+  addDevelopmentVerbs(program)
+  return program
+}
 
+function addDaemonVerbs(program: Command): void {
+  program
+    .command('demo')
+    .description(
+      "run HumanEval's 164 tasks by three scripted policies, each episode in its own sandbox",
+    )
+    .option('--tasks <n>', 'only the first so many tasks', wholeNumber)
+    .option(
+      '--concurrency <n>',
+      'episodes in flight of each policy (default: the number of cores)',
+      wholeNumber,
+    )
+    .option('--json', 'print one JSON object')
+    .action(async (options) => {
+      const { demoCommand } = await import('./commands/demo.ts')
+      process.exitCode = await demoCommand(options)
+    })
+  program
+    .command('serve')
+    .description('run the daemon in the foreground; Ctrl-C drains, a second one stops at once')
+    .option('--host <address>', 'address to listen on')
+    .option('--port <n>', 'port to listen on; 0 picks one', portNumber)
+    .option('--data-directory <path>', 'where everything durable is kept')
+    .option('--run-directory <path>', 'where running sandboxes have their sockets and pipes')
+    .option('--pool <n>', 'blank sandboxes to keep ready', naturalNumber)
+    .option(
+      '--attached',
+      'print the address as a line of JSON, and drain when standard input is closed',
+    )
+    .action(async (options) => {
+      const { serveCommand } = await import('./commands/serve.ts')
+      process.exitCode = await serveCommand(options)
+    })
+  program
+    .command('doctor')
+    .description('say what this machine has and lacks, and the command that mends it')
+    .option('--json', 'print JSON')
+    .action(async (options) => {
+      const { doctorCommand } = await import('./commands/doctor.ts')
+      process.exitCode = await doctorCommand(options)
+    })
+}
+
+function addSandboxVerbs(program: Command): void {
+  program
+    .command('ps')
+    .description('list the sandboxes that live')
+    .option('-a, --all', 'also those that ended a short while ago')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./commands/sandboxes.ts')).psCommand(options))
+  const sandbox = program
+    .command('sandbox')
+    .description('work with one sandbox')
+    .enablePositionalOptions()
+  sandbox
+    .command('create')
+    .description('start a sandbox and print its id')
+    .requiredOption('--from <image>', 'id of an image, or debian:SUITE[,PACKAGE…]')
+    .option('--memory <size>', 'memory limit, such as 512MiB')
+    .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
+    .option('--disk <size>', 'size of the writable layer')
+    .option('--pids <n>', 'processes at once', wholeNumber)
+    .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
+    .option('--keep-warm <duration>', 'how long it lives unused')
+    .option('--lifetime <duration>', 'how long it lives at most')
+    .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
+    .action(async (options) => (await import('./commands/sandboxes.ts')).createCommand(options))
+  sandbox
+    .command('exec')
+    .description('run a command; its exit code is ours')
+    .argument('<id>')
+    .argument('<command...>')
+    .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
+    .option('--cwd <path>', 'working directory')
+    .option('--user <user>', 'name, or uid[:gid]')
+    .option('--timeout <duration>', 'kill it with all it started after so long')
+    .passThroughOptions()
+    .action(async (id, argv, options) => {
+      const { execCommand } = await import('./commands/sandboxes.ts')
+      process.exitCode = await execCommand(id, argv, options)
+    })
+  sandbox
+    .command('stop')
+    .description('stop sandboxes with all that runs in them')
+    .argument('<id...>')
+    .action(async (ids) => (await import('./commands/sandboxes.ts')).stopCommand(ids))
+  sandbox
+    .command('logs')
+    .description('list the commands of a sandbox, or print the output of one')
+    .argument('<id>')
+    .option('--exec <exec>', 'the command whose output to print')
+    .action(async (id, options) =>
+      (await import('./commands/sandboxes.ts')).logsCommand(id, options),
+    )
+}
+
+function addImageVerbs(program: Command): void {
+  const images = program.command('images').description('work with images')
+  images
+    .command('list')
+    .description('list images')
+    .action(async () => (await import('./commands/images.ts')).listImagesCommand())
+  images
+    .command('build')
+    .description('build an image and print its id')
+    .argument('<kind>', 'debian, directory, tar or oci', oneOf('debian', 'directory', 'tar', 'oci'))
+    .argument('<what>', 'the suite, or the path')
+    .argument('[packages...]', 'Debian packages')
+    .action(async (kind, what, packages) =>
+      (await import('./commands/images.ts')).buildImageCommand(kind, what, packages),
+    )
+  images
+    .command('remove')
+    .description('remove an image that nothing uses')
+    .argument('<id>')
+    .action(async (id) => (await import('./commands/images.ts')).removeImageCommand(id))
+}
+
+function addRunVerbs(program: Command): void {
+  const runs = program.command('runs').description('work with runs')
+  runs
+    .command('list')
+    .description('list runs')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./commands/runs.ts')).listRunsCommand(options))
+  runs
+    .command('show')
+    .description("a run's report: throughput, outcomes, latency per phase, what limits it")
+    .argument('<name>')
+    .option('--json', 'print JSON')
+    .action(async (name, options) =>
+      (await import('./commands/runs.ts')).showRunCommand(name, options),
+    )
+  runs
+    .command('watch')
+    .description('follow a run until it is over')
+    .argument('<name>')
+    .action(async (name) => (await import('./commands/runs.ts')).watchRunCommand(name))
+  runs
+    .command('results')
+    .description('print results as they complete, one JSON row a line, until the run is over')
+    .argument('<name>')
+    .option('--from <cursor>', 'only rows after this cursor')
+    .action(async (name, options) =>
+      (await import('./commands/runs.ts')).resultsCommand(name, options),
+    )
+  const verbs = {
+    cancel: ['end all episodes that are not over', 'cancelRunCommand'],
+    pause: ['start no more attempts', 'pauseRunCommand'],
+    resume: ['go on', 'resumeRunCommand'],
+    delete: ['delete a finished run with its results', 'deleteRunCommand'],
+  } as const
+  for (const [verb, [description, handler]] of Object.entries(verbs)) {
+    runs
+      .command(verb)
+      .description(description)
+      .argument('<name>')
+      .action(async (name) => (await import('./commands/runs.ts'))[handler](name))
+  }
+}
+
+function addDevelopmentVerbs(program: Command): void {
   program
     .command('test')
     .description('run the whole suite')
@@ -16,6 +186,38 @@ export function makeProgram(): Command {
       const { testCommand } = await import('./commands/test.ts')
       process.exitCode = await testCommand(filters)
     })
+}
 
-  return program
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1)
+    throw new InvalidArgumentError('not a whole number of at least 1')
+  return value
+}
+
+function naturalNumber(text: string): number {
+  return text === '0' ? 0 : wholeNumber(text)
+}
+
+function portNumber(text: string): number {
+  const value = naturalNumber(text)
+  if (value > 65_535) throw new InvalidArgumentError('not a port (0 to 65535)')
+  return value
+}
+
+function positiveNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('not a number above 0')
+  return value
+}
+
+function collect(text: string, earlier: string[] = []): string[] {
+  return [...earlier, text]
+}
+
+function oneOf(...words: readonly string[]) {
+  return (text: string): string => {
+    if (!words.includes(text)) throw new InvalidArgumentError(`not one of ${words.join(', ')}`)
+    return text
+  }
 }

@@ -1,4 +1,5 @@
 /** The only place that writes to the terminal. Results go to stdout, everything else to stderr. */
+import { once } from 'node:events'
 import { stderr, stdout } from 'node:process'
 import colors from 'picocolors'
 
@@ -7,14 +8,14 @@ export function printLine(text = ''): void {
   stdout.write(`${text}\n`)
 }
 
-/** Raw bytes of result, such as a command's output. */
-export function printBytes(bytes: Uint8Array): void {
-  stdout.write(bytes)
+/** Raw bytes of result, such as a command's output. Waits for a reader that is slow. */
+export async function printBytes(bytes: Uint8Array): Promise<void> {
+  if (!stdout.write(bytes)) await once(stdout, 'drain')
 }
 
 /** Bytes of a command's stderr. */
-export function printErrorBytes(bytes: Uint8Array): void {
-  stderr.write(bytes)
+export async function printErrorBytes(bytes: Uint8Array): Promise<void> {
+  if (!stderr.write(bytes)) await once(stderr, 'drain')
 }
 
 /** One JSON value as result. */

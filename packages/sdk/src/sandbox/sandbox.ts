@@ -64,6 +64,19 @@ export class Sandbox implements AsyncDisposable {
     return page.items
   }
 
+  /** What is still kept of a command's output, both channels together or one of them. */
+  async *output(
+    exec: string,
+    options: Waiting & { channel?: 'stdout' | 'stderr' } = {},
+  ): AsyncGenerator<Uint8Array> {
+    const answer = await request(await this.#context.endpoint(), 'readLog', {
+      parameters: { id: this.id, exec },
+      query: { channel: options.channel },
+      signal: options.signal,
+    })
+    if (answer.body) yield* answer.body as unknown as AsyncIterable<Uint8Array>
+  }
+
   /** How it stands now; a stopped one tells how it ended. */
   async view(options: Waiting = {}): Promise<SandboxView> {
     return await this.#json<SandboxView>('getSandbox', options)

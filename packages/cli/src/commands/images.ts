@@ -1,0 +1,50 @@
+/** `sandlot images …`. */
+import { formatSize } from '@sandlot/protocol'
+import { Image, Sandlot } from 'sandlot'
+import { formatTable } from '../output/table.ts'
+import { note, printLine } from '../output/terminal.ts'
+import { interruption } from './interruption.ts'
+
+export async function listImagesCommand(): Promise<void> {
+  await using client = new Sandlot()
+  const rows: string[][] = []
+  for await (const { id, source, layers, sizeBytes, createdAtMs } of client.images.list()) {
+    const from =
+      source.kind === 'debian'
+        ? `debian ${source.suite} ${source.packages.join(' ')}`
+        : `${source.kind} ${source.blob}`
+    rows.push([
+      id,
+      String(layers.length),
+      formatSize(sizeBytes),
+      new Date(createdAtMs).toISOString(),
+      from,
+    ])
+  }
+  printLine(formatTable(['ID', 'LAYERS', 'SIZE', 'CREATED', 'FROM'], rows))
+}
+
+/** Builds from Debian packages, or from a path of this machine. Prints the id. */
+export async function buildImageCommand(
+  kind: string,
+  what: string,
+  packages: readonly string[],
+): Promise<void> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const described =
+    kind === 'debian'
+      ? Image.debian(what, packages)
+      : kind === 'tar'
+        ? Image.tar(what)
+        : kind === 'oci'
+          ? Image.oci(what)
+          : Image.directory(what)
+  const { id } = await client.images.build(described, { onLog: note, signal: interrupted.signal })
+  printLine(id)
+}
+
+export async function removeImageCommand(id: string): Promise<void> {
+  await using client = new Sandlot()
+  await client.images.remove(id)
+}

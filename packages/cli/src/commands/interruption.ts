@@ -1,0 +1,25 @@
+/** Ctrl-C and SIGTERM as an abort signal; a second one ends the process at once. */
+import { exit } from 'node:process'
+
+export interface Interruption extends Disposable {
+  readonly signal: AbortSignal
+}
+
+const EXIT_INTERRUPTED = 130
+
+export function interruption(): Interruption {
+  const controller = new AbortController()
+  const stop = () => {
+    if (controller.signal.aborted) exit(EXIT_INTERRUPTED)
+    controller.abort(new Error('interrupted'))
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      process.off('SIGINT', stop)
+      process.off('SIGTERM', stop)
+    },
+  }
+}

@@ -1,0 +1,139 @@
+/** `sandlot runs …`. */
+import { stdout } from 'node:process'
+import { formatDuration } from '@sandlot/protocol'
+import { type RunReport, type RunView, Sandlot } from 'sandlot'
+import { describeProgress, startProgressLine } from '../output/progress.ts'
+import { formatTable } from '../output/table.ts'
+import { note, printJson, printLine } from '../output/terminal.ts'
+import { interruption } from './interruption.ts'
+import { pause } from './pause.ts'
+
+const WATCH_MS = 500
+
+export async function listRunsCommand({ json }: { json?: boolean }): Promise<void> {
+  await using client = new Sandlot()
+  const views: RunView[] = []
+  for await (const view of client.rollouts.list()) views.push(view)
+  if (json) return printJson(views)
+  if (views.length === 0) return note('no runs')
+  const rows = views.map(({ name, state, counts, outcomes, createdAtMs, reason }) => [
+    name,
+    state,
+    `${counts.done}/${counts.tasks}`,
+    String(counts.running + counts.grading),
+    describe(outcomes),
+    formatDuration(Date.now() - createdAtMs),
+    reason ?? '',
+  ])
+  printLine(formatTable(['NAME', 'STATE', 'DONE', 'RUNNING', 'OUTCOMES', 'AGE', 'WHY'], rows))
+}
+
+export async function showRunCommand(name: string, { json }: { json?: boolean }): Promise<void> {
+  await using client = new Sandlot()
+  const report = await (await client.rollouts.get(name)).report()
+  if (json) printJson(report)
+  else printLine(describeReport(report))
+}
+
+/** Follows a run until it is over. */
+export async function watchRunCommand(name: string): Promise<void> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  using line = startProgressLine()
+  const run = await client.rollouts.get(name)
+  for (;;) {
+    const view = await run.view({ signal: interrupted.signal })
+    line.update(progressOf(view))
+    if (view.state === 'finished') return
+    await pause(WATCH_MS, interrupted.signal)
+  }
+}
+
+function progressOf({
+  counts,
+  outcomes,
+  createdAtMs,
+  finishedAtMs,
+  state,
+  reason,
+}: RunView): string {
+  const failures = new Map(Object.entries(outcomes).filter(([outcome]) => outcome !== 'graded'))
+  const elapsedMs = (finishedAtMs ?? Date.now()) - createdAtMs
+  const text = describeProgress({
+    done: counts.done,
+    running: counts.running + counts.grading,
+    queued: counts.queued,
+    failures: failures as Map<string, number>,
+    elapsedMs,
+  })
+  return `${state}${reason ? ` (${reason})` : ''}: ${text}`
+}
+
+/** One JSON row a line, from a cursor, until the run is over; with `follow: false` those that are there. */
+export async function resultsCommand(name: string, { from }: { from?: string }): Promise<void> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const run = await client.rollouts.get(name)
+  const options = { signal: interrupted.signal, ...(from === undefined ? {} : { from }) }
+  for await (const row of run.results(options)) stdout.write(`${JSON.stringify(row)}\n`)
+}
+
+export async function cancelRunCommand(name: string): Promise<void> {
+  await using client = new Sandlot()
+  const { counts } = await (await client.rollouts.get(name)).cancel()
+  note(`${name} is being cancelled; ${counts.done} of ${counts.tasks} episodes were done`)
+}
+
+export async function pauseRunCommand(name: string): Promise<void> {
+  await using client = new Sandlot()
+  await (await client.rollouts.get(name)).pause()
+}
+
+export async function resumeRunCommand(name: string): Promise<void> {
+  await using client = new Sandlot()
+  await (await client.rollouts.get(name)).resume()
+}
+
+export async function deleteRunCommand(name: string): Promise<void> {
+  await using client = new Sandlot()
+  await (await client.rollouts.get(name)).delete()
+}
+
+function describeReport({
+  run,
+  elapsedMs,
+  perSecond,
+  limiting,
+  rewardMean,
+  attempts,
+  retries,
+  phases,
+}: RunReport): string {
+  const facts = [
+    ['run', run.name],
+    ['state', run.reason ? `${run.state}: ${run.reason}` : run.state],
+    [
+      'episodes',
+      `${run.counts.done} of ${run.counts.tasks} done, ${run.counts.running + run.counts.grading} in flight`,
+    ],
+    ['outcomes', describe(run.outcomes)],
+    ['flags', describe(run.flags)],
+    ['mean reward', rewardMean === null ? '-' : rewardMean.toFixed(3)],
+    ['elapsed', formatDuration(elapsedMs)],
+    ['throughput', `${perSecond.toFixed(2)} per second`],
+    ['limited by', limiting],
+    ['attempts', `${attempts}, of which ${retries} retries`],
+  ]
+  const rows = Object.entries(phases).map(([phase, { count, p50Ms, p95Ms, p99Ms }]) => [
+    phase,
+    String(count),
+    ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(1)),
+  ])
+  return `${formatTable(['', ''], facts).trimStart()}\n\n${formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows)}`
+}
+
+function describe(counts: Partial<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ')
+}

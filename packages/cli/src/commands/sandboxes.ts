@@ -1,0 +1,158 @@
+/** `sandlot ps` and `sandlot sandbox …`. */
+import { stdin } from 'node:process'
+import { formatDuration, formatSize, parseDurationMs } from '@sandlot/protocol'
+import { Image, type ImageLike, type SandboxView, Sandlot } from 'sandlot'
+import { Failure } from '../failure.ts'
+import { formatTable } from '../output/table.ts'
+import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
+import { interruption } from './interruption.ts'
+
+export interface ListOptions {
+  readonly all?: boolean
+  readonly json?: boolean
+}
+
+/** Lists sandboxes that live; with `all` also those that ended in the last hour. */
+export async function psCommand({ all, json }: ListOptions): Promise<void> {
+  await using client = new Sandlot()
+  const views: SandboxView[] = []
+  for await (const view of client.sandboxes.list())
+    if (all || view.state !== 'stopped') views.push(view)
+  if (json) return printJson(views)
+  if (views.length === 0) return note('no sandboxes')
+  const nowMs = Date.now()
+  const rows = views.map((view) => [
+    view.id,
+    view.state,
+    formatDuration(nowMs - view.createdAtMs),
+    view.image,
+    formatSize(view.usage?.memoryBytes ?? 0),
+    view.owner,
+    view.ending ? `${view.ending.kind}: ${view.ending.detail}` : '',
+  ])
+  printLine(formatTable(['ID', 'STATE', 'AGE', 'IMAGE', 'MEMORY', 'OWNER', 'ENDING'], rows))
+}
+
+export interface CreateOptions {
+  readonly from: string
+  readonly memory?: string
+  readonly cpu?: number
+  readonly disk?: string
+  readonly pids?: number
+  readonly env?: readonly string[]
+  readonly keepWarm?: string
+  readonly lifetime?: string
+  readonly tag?: readonly string[]
+}
+
+/** Prints the id of the new sandbox. */
+export async function createCommand(options: CreateOptions): Promise<void> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const { memory, cpu, disk, pids, keepWarm, lifetime } = options
+  const from = await imageOf(client, options.from)
+  const sandbox = await client.sandboxes.create({
+    from,
+    signal: interrupted.signal,
+    resources: { ...given({ memory, cpu, disk, pids }) },
+    ...given({ keepWarm, lifetime }),
+    env: pairs(options.env ?? [], '--env'),
+    tags: pairs(options.tag ?? [], '--tag'),
+  })
+  printLine(sandbox.id)
+}
+
+/** An image's id, or `debian:SUITE[,PACKAGE…]`. */
+async function imageOf(client: Sandlot, text: string): Promise<string> {
+  const debian = /^debian:([a-z-]+)((?:,[a-z0-9.+-]+)*)$/.exec(text)
+  if (!debian) return text
+  const packages = (debian[2] ?? '').split(',').filter((name) => name !== '')
+  const described: ImageLike = Image.debian(debian[1] ?? '', packages)
+  return (await client.images.build(described, { onLog: (line) => note(`image: ${line}`) })).id
+}
+
+export interface ExecCommandOptions {
+  readonly env?: readonly string[]
+  readonly cwd?: string
+  readonly user?: string
+  readonly timeout?: string
+}
+
+/** Runs a command with this terminal's streams; its exit code is ours. */
+export async function execCommand(
+  id: string,
+  argv: readonly string[],
+  options: ExecCommandOptions,
+): Promise<number> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  if (options.timeout !== undefined) parseDurationMs(options.timeout)
+  const sandbox = await client.sandboxes.get(id)
+  const { cwd, user, timeout } = options
+  const execution = sandbox.exec(argv, {
+    stream: true,
+    signal: interrupted.signal,
+    env: pairs(options.env ?? [], '--env'),
+    ...given({ cwd, user, timeout }),
+    ...(stdin.isTTY ? {} : { stdin }),
+  })
+  for await (const { channel, bytes, droppedBytes } of execution) {
+    if (droppedBytes > 0) note(`${droppedBytes} bytes of output were dropped here`)
+    await (channel === 'stdout' ? printBytes : printErrorBytes)(bytes)
+  }
+  const { exitCode, signal, timedOut } = await execution.result
+  if (timedOut) note(`the command was killed at its deadline (${timeout})`)
+  return exitCode ?? 128 + (signal ?? 0)
+}
+
+export async function stopCommand(ids: readonly string[]): Promise<void> {
+  await using client = new Sandlot()
+  for (const id of ids) {
+    const sandbox = await client.sandboxes.get(id)
+    const { ending } = await sandbox.stop()
+    printLine(`${id} ${ending?.kind ?? 'stopped'}`)
+  }
+}
+
+export interface LogsOptions {
+  readonly exec?: string
+}
+
+/** What a sandbox's commands printed, as far as it is kept; without `exec` the list of them and how the sandbox ended. */
+export async function logsCommand(id: string, { exec }: LogsOptions): Promise<void> {
+  await using client = new Sandlot()
+  const sandbox = await client.sandboxes.get(id)
+  if (exec !== undefined) {
+    for await (const part of sandbox.output(exec)) await printBytes(part)
+    return
+  }
+  const { ending } = await sandbox.view()
+  if (ending) return printLine(`${id} ended: ${ending.kind}: ${ending.detail}`)
+  const rows = (await sandbox.execs()).map((each) => [
+    each.exec,
+    each.running ? 'running' : 'ended',
+    new Date(each.startedAtMs).toISOString(),
+    String(each.processes),
+    each.command,
+  ])
+  printLine(formatTable(['EXEC', 'STATE', 'STARTED', 'PROCESSES', 'COMMAND'], rows))
+  note('read one with: sandlot sandbox logs ID --exec EXEC')
+}
+
+function pairs(texts: readonly string[], option: string): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const position = text.indexOf('=')
+      if (position <= 0)
+        throw new Failure(`${option} ${text} is not NAME=VALUE`, `write it as ${option} NAME=VALUE`)
+      return [text.slice(0, position), text.slice(position + 1)]
+    }),
+  )
+}
+
+/** Only what was given: an absent option is not the same as one that is undefined. */
+function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as never
+}

@@ -1,0 +1,99 @@
+/** Runs the policies side by side and compares every episode with what must come of it. */
+import { type Image, pythonFunction, type ResultRow, type Run, type Sandlot } from 'sandlot'
+import type { HumanEvalTask } from './dataset.ts'
+import { CANDIDATE, type Policy } from './policies.ts'
+
+export interface PolicyOutcome {
+  readonly policy: Policy
+  readonly rows: readonly ResultRow[]
+  /** One line for each episode that came out otherwise. */
+  readonly wrong: readonly string[]
+}
+
+export interface Progress {
+  done: number
+  readonly total: number
+  readonly failures: Map<string, number>
+}
+
+export interface PoliciesOptions {
+  readonly from: ReturnType<typeof Image.debian> | string
+  readonly tasks: readonly HumanEvalTask[]
+  readonly policies: readonly Policy[]
+  /** Episodes in flight of each policy. */
+  readonly concurrency: number
+  readonly signal: AbortSignal
+  /** Called after each result. */
+  readonly onProgress: (progress: Progress) => void
+}
+
+/** All policies at once; each is a run of its own with its own deadlines. */
+export async function runPolicies(
+  client: Sandlot,
+  options: PoliciesOptions,
+): Promise<PolicyOutcome[]> {
+  const { tasks, policies } = options
+  const progress: Progress = { done: 0, total: tasks.length * policies.length, failures: new Map() }
+  return await Promise.all(
+    policies.map(async (policy) => {
+      await using run = startRun(client, policy, options)
+      const rows: ResultRow[] = []
+      for await (const row of run.results({ signal: options.signal })) {
+        rows.push(row)
+        progress.done++
+        if (row.outcome !== 'graded') {
+          progress.failures.set(row.outcome, (progress.failures.get(row.outcome) ?? 0) + 1)
+        }
+        options.onProgress(progress)
+      }
+      return { policy, rows, wrong: compare(policy, tasks, rows) }
+    }),
+  )
+}
+
+function startRun(
+  client: Sandlot,
+  policy: Policy,
+  { from, tasks, concurrency, signal }: PoliciesOptions,
+): Run {
+  return client.rollouts.map(tasks, policy.episode, {
+    from,
+    concurrency,
+    signal,
+    timeout: policy.timeout,
+    resources: { memory: { request: '48MiB', limit: '768MiB' }, disk: '128MiB', pids: 128 },
+    tags: { demo: policy.name },
+    grade: pythonFunction<HumanEvalTask>({
+      candidate: CANDIDATE,
+      timeoutSeconds: 60,
+      test: ({ prompt, test, entryPoint }) => ({ prelude: prompt, test, entryPoint }),
+    }),
+  })
+}
+
+function compare(
+  policy: Policy,
+  tasks: readonly HumanEvalTask[],
+  rows: readonly ResultRow[],
+): string[] {
+  const byKey = new Map(rows.map((row) => [row.key, row]))
+  const wrong: string[] = []
+  if (rows.length !== tasks.length)
+    wrong.push(`${policy.name}: ${rows.length} results for ${tasks.length} tasks`)
+  for (const task of tasks) {
+    const row = byKey.get(task.id)
+    const expected = policy.expect(task)
+    const right =
+      row?.outcome === expected.outcome &&
+      row.reward === expected.reward &&
+      (expected.flag === undefined || row.flags.includes(expected.flag))
+    if (right) continue
+    const found = row
+      ? `${row.outcome}, reward ${row.reward}, flags [${row.flags.join(' ')}]`
+      : 'no result'
+    const wanted = `${expected.outcome}, reward ${expected.reward}${expected.flag ? `, flag ${expected.flag}` : ''}`
+    const cause = row && row.cause.length > 0 ? ` (${row.cause.join('; ').slice(0, 300)})` : ''
+    wrong.push(`${policy.name} ${task.id}: ${found}; wanted ${wanted}${cause}`)
+  }
+  return wrong
+}
