@@ -1,7 +1,7 @@
 //! The two named pipes between the daemon and the agent.
 //!
-//! The daemon opens its ends first: `in` for reading and writing, so that the agent meets no end of file while a
-//! daemon lives, `out` for reading. Both must be open before `open_sandbox_ends`, which hands the others to the sandbox.
+//! The daemon opens its ends by itself, before or after: `in` for reading and writing, so that the agent meets no end of
+//! file while a daemon lives, `out` for reading.
 
 use crate::fail::Fail;
 use crate::request::Request;
@@ -26,19 +26,17 @@ pub struct SandboxEnds {
     pub pipe_bytes: i32,
 }
 
-/// A pipe's size lives as long as somebody has it open: it is set here, where both sides are, and the
-/// sandbox's own ends keep it across the daemon's death.
+/// A pipe's size lives as long as somebody has it open: the sandbox's ends keep it across the daemon's death.
 pub fn open_sandbox_ends(
     input: &CStr,
     output: &CStr,
     pipe_bytes: i32,
 ) -> Result<SandboxEnds, Fail> {
     let input = open(input, libc::O_RDONLY | libc::O_NONBLOCK)?;
-    // Non-blocking, so that a daemon that has not opened its end is an error and not a wait.
-    let output = open(output, libc::O_WRONLY | libc::O_NONBLOCK)?;
-    if unsafe { libc::fcntl(output.as_raw_fd(), libc::F_SETFL, 0) } != 0 {
-        return Err(Fail::errno("fifos", "F_SETFL"));
-    }
+    // A write end can be had at once only where a reader is: for this moment it is this one.
+    let reader = open(output, libc::O_RDWR | libc::O_NONBLOCK)?;
+    let output = open(output, libc::O_WRONLY)?;
+    drop(reader);
     let pipe_bytes =
         set_size(input.as_raw_fd(), pipe_bytes).min(set_size(output.as_raw_fd(), pipe_bytes));
     Ok(SandboxEnds { input, output, pipe_bytes })

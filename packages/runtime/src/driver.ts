@@ -214,7 +214,11 @@ export class DriverError extends Error {
   readonly hint: string
   readonly fate?: Fate
 
-  constructor(code: DriverErrorCode, message: string, options: { hint: string; fate?: Fate; cause?: unknown }) {
+  constructor(
+    code: DriverErrorCode,
+    message: string,
+    options: { hint: string; fate?: Fate; cause?: unknown },
+  ) {
     super(message, { cause: options.cause })
     this.code = code
     this.hint = options.hint

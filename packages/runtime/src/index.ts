@@ -1,3 +1,4 @@
+export { gvisorOptions } from './config.ts'
 export {
   type Blank,
   DRIVER_ERROR_CODES,
@@ -74,6 +75,11 @@ export {
   GuestTimeout,
 } from './guest/guest-error.ts'
 export { GUEST_LIMITS } from './guest/limits.ts'
+export { GvisorDriver } from './gvisor/driver.ts'
+export type { GvisorOptions } from './gvisor/options.ts'
+export { probeMachine } from './gvisor/probe.ts'
+export { RUNSC_VERSIONS, type SystrapOptions } from './gvisor/runsc.ts'
+export { type SandboxSizes, sizesOf } from './gvisor/sizing.ts'
 export type { OpenBlob } from './image/build.ts'
 export type { DebianOptions } from './image/debian.ts'
 export { defaultImageConfig, type Image, type ImageLayer } from './image/image.ts'
@@ -86,3 +92,5 @@ export {
   openImageStore,
   type PinnedImage,
 } from './image/store.ts'
+export { RUNTIME_LIMITS } from './limits.ts'
+export { BlankPool, type BlankPoolOptions, type PoolNumbers } from './pool/blank-pool.ts'

@@ -1,4 +1,6 @@
 export { listErofs, listErofsContents } from './erofs-listing.ts'
+export { type GvisorMachine, gvisorMachine } from './gvisor-machine.ts'
+export { expectNoLeaks, findLeaks, type LeakScope } from './leaks.ts'
 export { MemoryBlobs } from './memory-blobs.ts'
 export { type OciLayoutInput, ociLayout } from './oci-layout.ts'
 export { type TarMember, tarArchive, tarMember } from './tar-archive.ts'

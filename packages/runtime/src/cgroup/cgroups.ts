@@ -47,7 +47,7 @@ export interface CgroupLeaf {
   /** Sets limits of a living leaf. */
   limit(limits: LeafLimits): Promise<void>
 
-  /** Forgets the peak and the met limits so far, where the kernel can. */
+  /** Forgets the peak so far, where the kernel can. */
   resetPeak(): Promise<void>
 
   usage(): Promise<LeafUsage>

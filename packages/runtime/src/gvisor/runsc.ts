@@ -1,5 +1,8 @@
 import { type SandboxPaths, sharedRoot } from './paths.ts'
 
+/** Releases that the control socket's private calls were tried with. */
+export const RUNSC_VERSIONS = ['20260905'] as const
+
 /** How system calls of guests are caught; the better choice depends on the load. */
 export interface SystrapOptions {
   /**

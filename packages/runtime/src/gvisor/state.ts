@@ -21,7 +21,7 @@ export interface SandboxState {
 const size = z.number().int().nonnegative()
 const spec = z.strictObject({
   id: z.string(),
-  layers: z.array(z.strictObject({ digest: z.string(), path: z.string() })),
+  layers: z.array(z.object({ digest: z.string(), path: z.string() })),
   limits: z.strictObject({
     memoryBytes: size,
     cpus: z.number().positive(),

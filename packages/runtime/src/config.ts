@@ -1,0 +1,36 @@
+/** What the runtime takes from its environment; no other file of this package reads it. */
+import { availableParallelism, homedir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { GvisorOptions } from './gvisor/options.ts'
+
+const environment = process.env
+
+/** Where a checkout builds its native programs. */
+const built = fileURLToPath(
+  new URL(`../../../native/target/${rustTarget()}/release`, import.meta.url),
+)
+
+const cache = join(environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'sandlot')
+
+/**
+ * gVisor on this machine: `SANDLOT_RUNSC`, `SANDLOT_HELPER`, `SANDLOT_AGENT` name programs, `SANDLOT_RUN_DIRECTORY`
+ * and `SANDLOT_DATA_DIRECTORY` directories. `SANDLOT_SYSTRAP_FAST_PATH=0` is better where processors are oversubscribed.
+ */
+export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions {
+  return {
+    runsc: environment.SANDLOT_RUNSC ?? 'runsc',
+    helper: environment.SANDLOT_HELPER ?? join(built, 'sandlot-helper'),
+    agent: environment.SANDLOT_AGENT ?? join(built, 'sandlot-agent'),
+    stateDirectory: environment.SANDLOT_RUN_DIRECTORY ?? '/run/sandlot',
+    dataDirectory: environment.SANDLOT_DATA_DIRECTORY ?? join(cache, 'data'),
+    systrap: { fastPath: environment.SANDLOT_SYSTRAP_FAST_PATH !== '0' },
+    startsAtOnce: availableParallelism(),
+    ...over,
+  }
+}
+
+function rustTarget(): string {
+  const architecture = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
+  return `${architecture}-unknown-linux-gnu`
+}

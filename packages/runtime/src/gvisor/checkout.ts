@@ -1,0 +1,138 @@
+import type { LeafLimits } from '../cgroup/cgroups.ts'
+import { DriverError, type GradeWorldSpec, type Sandbox, type SandboxSpec } from '../driver.ts'
+import type { GuestConfiguration, WorldSpec } from '../guest/guest.ts'
+import { GuestError, GuestLost } from '../guest/guest-error.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import { layerMountPoint } from './bundle.ts'
+import type { GvisorContext } from './context.ts'
+import type { Instance } from './instance.ts'
+import { sizesOf } from './sizing.ts'
+
+/** The limits of a dressed sandbox's cgroup. */
+export function leafLimits({ limits }: SandboxSpec): LeafLimits {
+  const { hostPidsFactor, hostPidsMin } = RUNTIME_LIMITS
+  return {
+    memoryBytes: sizesOf(limits).cgroupMemoryBytes,
+    cpus: limits.cpus,
+    pidsMax: Math.max(hostPidsMin, hostPidsFactor * limits.pidsMax),
+  }
+}
+
+export function blankLimits(): LeafLimits {
+  return { memoryBytes: RUNTIME_LIMITS.blankMemoryBytes, pidsMax: RUNTIME_LIMITS.hostPidsMin }
+}
+
+/**
+ * Gives a started sandbox its owner: identity, limits and, unless they are mounts of its specification already, layers.
+ * Then opens its world. A failure or an abort ends the sandbox.
+ */
+export async function dress(
+  context: GvisorContext,
+  instance: Instance,
+  spec: SandboxSpec,
+  options: { readonly hotMount: boolean; readonly signal: AbortSignal },
+): Promise<Sandbox> {
+  const { signal } = options
+  const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
+  try {
+    signal.throwIfAborted()
+    await Promise.all([
+      instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
+      options.hotMount ? limitLeaf(instance, spec) : undefined,
+      instance.guest.configure(configuration(spec), wait),
+      ...(options.hotMount ? mountLayers(context, instance, spec) : []),
+    ])
+    await instance.guest.openWorld(worldSpec(spec, 'main'), wait)
+    return instance.sandbox()
+  } catch (error) {
+    const fate = await instance.end('stop')
+    signal.throwIfAborted()
+    throw new DriverError('create_failed', `the checkout failed: ${messageOf(error)}`, {
+      hint: 'try again; when it fails always, look at the image',
+      cause: error,
+      fate,
+    })
+  }
+}
+
+/** Ends the world below for certain, then opens another over its files. */
+export async function openGradeWorld(
+  instance: Instance,
+  grade: GradeWorldSpec,
+  signal: AbortSignal,
+): Promise<void> {
+  const { guest } = instance
+  const { spec } = instance.sandbox()
+  try {
+    await guest.endWorld(grade.below, { signal, timeoutMs: RUNTIME_LIMITS.endWorldMs })
+    const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
+    await guest.openWorld(worldSpec(spec, grade.world, grade.below), wait)
+  } catch (error) {
+    if (error instanceof GuestLost) throw await sandboxGone(instance, error)
+    if (error instanceof GuestError && error.code === 'not_empty') {
+      throw new DriverError('world_not_empty', `world ${grade.below} would not end`, {
+        hint: 'grade in a fresh sandbox',
+        cause: error,
+      })
+    }
+    throw error
+  }
+}
+
+async function limitLeaf({ leaf }: Instance, spec: SandboxSpec): Promise<void> {
+  await leaf.limit(leafLimits(spec))
+  await leaf.resetPeak()
+}
+
+function mountLayers(
+  { helper }: GvisorContext,
+  { hostId, paths }: Instance,
+  spec: SandboxSpec,
+): readonly Promise<unknown>[] {
+  return spec.layers.map((layer, index) =>
+    helper.mount({
+      controlSocket: paths.controlSocket,
+      container: hostId,
+      source: layer.path,
+      destination: layerMountPoint(index),
+      deadlineMs: RUNTIME_LIMITS.checkoutMs,
+    }),
+  )
+}
+
+function configuration(spec: SandboxSpec): GuestConfiguration {
+  const { id, detachedMs, lifetimeMs } = spec
+  return { sandbox: id, detachedMs, ...(lifetimeMs === undefined ? {} : { lifetimeMs }) }
+}
+
+function worldSpec(spec: SandboxSpec, world: string, below?: string): WorldSpec {
+  const { limits, layers } = spec
+  const sizes = sizesOf(limits)
+  const grade = below !== undefined
+  return {
+    world,
+    layers: layers.map((_, index) => layerMountPoint(index)).reverse(),
+    ...(grade ? { below } : {}),
+    upperBytes: grade ? sizes.gradeUpperBytes : sizes.upperBytes,
+    upperInodes: grade ? sizes.gradeUpperInodes : sizes.upperInodes,
+    shmBytes: sizes.shmBytes,
+    pidsMax: limits.pidsMax,
+    nofileMax: limits.nofileMax,
+    hostname: spec.hostname,
+    memoryTotalBytes: limits.memoryBytes,
+    cpus: Math.max(1, Math.ceil(limits.cpus)),
+  }
+}
+
+async function sandboxGone(instance: Instance, cause: GuestLost): Promise<DriverError> {
+  const fate = await instance.gone
+  return new DriverError('sandbox_gone', `sandbox ${instance.hostId} ended: ${fate.kind}`, {
+    hint: 'start another one',
+    cause,
+    fate,
+  })
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,77 @@
+import { mkdir, rmdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { Cgroups } from '../cgroup/cgroups.ts'
+import { detectCgroups } from '../cgroup/detect.ts'
+import { DriverError } from '../driver.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import { Semaphore } from '../semaphore.ts'
+import { agentImage } from './agent-image.ts'
+import { HostHelper } from './helper.ts'
+import type { Instance } from './instance.ts'
+import type { GvisorOptions } from './options.ts'
+import { newHostId, sandboxesDirectory, sandboxPaths, sharedRoot } from './paths.ts'
+
+/** What all sandboxes of one driver share. */
+export class GvisorContext {
+  readonly options: GvisorOptions
+  readonly helper: HostHelper
+  readonly cgroups: Cgroups
+  readonly starts: Semaphore
+  /** Everything started or recovered and not yet gone. */
+  readonly instances = new Map<string, Instance>()
+  #ready: Promise<{ agentImage: string }> | undefined
+
+  constructor(options: GvisorOptions) {
+    checkSocketPath(options.stateDirectory)
+    const cgroups = detectCgroups(basename(options.stateDirectory))
+    if (!cgroups) {
+      throw new DriverError('unsupported', 'this machine has no usable cgroups', {
+        hint: 'mount cgroup2 with the controllers memory, cpu and pids at /sys/fs/cgroup',
+      })
+    }
+    this.options = options
+    this.cgroups = cgroups
+    this.helper = new HostHelper(options.helper)
+    this.starts = new Semaphore(options.startsAtOnce)
+  }
+
+  /** A directory in which there is nothing; bundles name one as their root. */
+  get emptyDirectory(): string {
+    return join(this.options.stateDirectory, 'e')
+  }
+
+  /** Directories, cgroups and the agent's image; done once, tried again after a failure. */
+  ready(): Promise<{ agentImage: string }> {
+    this.#ready ??= this.#prepare().catch((error) => {
+      this.#ready = undefined
+      throw error
+    })
+    return this.#ready
+  }
+
+  async dispose(): Promise<void> {
+    await this.helper.close()
+    await this.cgroups.dispose()
+    const { stateDirectory } = this.options
+    const directories = [sandboxesDirectory(stateDirectory), this.emptyDirectory, stateDirectory]
+    for (const directory of directories) await rmdir(directory).catch(() => {})
+  }
+
+  async #prepare(): Promise<{ agentImage: string }> {
+    const { stateDirectory } = this.options
+    const directories = [sandboxesDirectory(stateDirectory), sharedRoot(stateDirectory)]
+    for (const directory of [...directories, this.emptyDirectory]) {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+    }
+    await this.cgroups.prepare()
+    return { agentImage: await agentImage(this.options) }
+  }
+}
+
+function checkSocketPath(stateDirectory: string): void {
+  const { controlSocket } = sandboxPaths(stateDirectory, newHostId())
+  if (Buffer.byteLength(controlSocket) <= RUNTIME_LIMITS.socketPathBytesMax) return
+  throw new DriverError('unsupported', `the state directory ${stateDirectory} is too long a path`, {
+    hint: `a control socket's path has at most ${RUNTIME_LIMITS.socketPathBytesMax} bytes; use /run/sandlot`,
+  })
+}

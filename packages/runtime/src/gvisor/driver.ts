@@ -1,0 +1,120 @@
+import {
+  type Blank,
+  type DriverCapabilities,
+  DriverError,
+  type Fate,
+  type GradeWorldSpec,
+  type ProbeFinding,
+  type Recovery,
+  type RuntimeDriver,
+  type Sandbox,
+  type SandboxSpec,
+  type Usage,
+  type Wait,
+} from '../driver.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import { inBatches } from './batches.ts'
+import { blankLimits, dress, leafLimits, openGradeWorld } from './checkout.ts'
+import { GvisorContext } from './context.ts'
+import type { Instance } from './instance.ts'
+import { launch } from './launch.ts'
+import type { GvisorOptions } from './options.ts'
+import { probeMachine } from './probe.ts'
+import { recover } from './recover.ts'
+
+/** Sandboxes in gVisor: each a sentry of its own, started blank and dressed by hot mounts, or cold. */
+export class GvisorDriver implements RuntimeDriver {
+  readonly name = 'gvisor'
+  readonly capabilities: DriverCapabilities = {
+    hotMount: true,
+    memorySnapshot: false,
+    limits: true,
+  }
+  readonly #context: GvisorContext
+  #disposed: Promise<void> | undefined
+
+  constructor(options: GvisorOptions) {
+    this.#context = new GvisorContext(options)
+  }
+
+  probe(wait: Wait = {}): Promise<readonly ProbeFinding[]> {
+    return probeMachine(this.#context.options, wait.signal)
+  }
+
+  async recover(wait: Wait = {}): Promise<Recovery> {
+    await this.#context.ready()
+    return recover(this.#context, wait.signal ?? never)
+  }
+
+  async createBlank(wait: Wait = {}): Promise<Blank> {
+    const signal = wait.signal ?? never
+    const options = { layers: [], limits: blankLimits(), signal }
+    return (await launch(this.#context, options)).blank()
+  }
+
+  async checkout(blank: Blank, spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
+    const instance = this.#living(blank)
+    if (instance.state.owner) throw usedUp(blank)
+    checkSpec(spec)
+    return dress(this.#context, instance, spec, { hotMount: true, signal: wait.signal ?? never })
+  }
+
+  async create(spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
+    checkSpec(spec)
+    const signal = wait.signal ?? never
+    const options = { layers: spec.layers, limits: leafLimits(spec), signal }
+    const instance = await launch(this.#context, options)
+    return dress(this.#context, instance, spec, { hotMount: false, signal })
+  }
+
+  async openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait: Wait = {}): Promise<void> {
+    await openGradeWorld(this.#living(sandbox), grade, wait.signal ?? never)
+  }
+
+  async usage(sandbox: Sandbox): Promise<Usage> {
+    return this.#living(sandbox).leaf.usage()
+  }
+
+  stop(sandbox: Sandbox | Blank): Promise<Fate> {
+    const instance = this.#context.instances.get(sandbox.hostId)
+    return instance ? instance.end('stop') : sandbox.gone
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed ??= this.#dispose()
+    return this.#disposed
+  }
+
+  async #dispose(): Promise<void> {
+    const { instances } = this.#context
+    await inBatches(instances.values(), RUNTIME_LIMITS.stopsAtOnce, async (instance) => {
+      await instance.end('stop')
+    })
+    await this.#context.dispose()
+  }
+
+  #living({ hostId, gone }: Sandbox | Blank): Instance {
+    const instance = this.#context.instances.get(hostId)
+    if (instance && !instance.ending) return instance
+    throw new DriverError('sandbox_gone', `sandbox ${hostId} has ended`, {
+      hint: 'start another one',
+      cause: gone,
+    })
+  }
+}
+
+/** For callers without a signal. */
+const never = new AbortController().signal
+
+function checkSpec({ layers, id }: SandboxSpec): void {
+  if (layers.length > 0 && layers.length <= RUNTIME_LIMITS.layersMax) return
+  throw new DriverError('create_failed', `sandbox ${id} has ${layers.length} layers`, {
+    hint: `give it 1 to ${RUNTIME_LIMITS.layersMax}; join those of an image with more`,
+  })
+}
+
+function usedUp({ hostId }: Blank): DriverError {
+  return new DriverError('create_failed', `blank ${hostId} was checked out before`, {
+    hint: 'a blank is used once: take another one',
+  })
+}

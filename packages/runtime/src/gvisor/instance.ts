@@ -1,0 +1,114 @@
+import { rm } from 'node:fs/promises'
+import type { CgroupLeaf } from '../cgroup/cgroups.ts'
+import type { Blank, Fate, Sandbox } from '../driver.ts'
+import type { Guest } from '../guest/guest.ts'
+import type { GuestLost } from '../guest/guest-error.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import type { GvisorContext } from './context.ts'
+import { type EndEvidence, judgeFate, lastWords } from './fate.ts'
+import { type SandboxPaths, sandboxPaths } from './paths.ts'
+import { type SandboxState, saveState } from './state.ts'
+
+/**
+ * One sandbox on the host, from before its launch until nothing is left of it.
+ *
+ * ```
+ * made ─ launch ─▶ attached ─▶ owned ─▶ ending ─▶ gone
+ *   └────────────────┴───────────┴── end(): the first cause counts
+ * ```
+ * `made`: a state file and a cgroup leaf, perhaps processes. `attached`: the agent answered. `owned`: it has a spec.
+ * `ending`: everything in the leaf is killed, evidence is read, then all is removed.
+ */
+export class Instance {
+  readonly hostId: string
+  readonly paths: SandboxPaths
+  readonly leaf: CgroupLeaf
+  /** Resolves when it is certainly dead and its evidence is read. */
+  readonly gone: Promise<Fate>
+  readonly #context: GvisorContext
+  readonly #gone = Promise.withResolvers<Fate>()
+  #state: SandboxState
+  #guest: Guest | undefined
+  #end: Promise<Fate> | undefined
+
+  constructor(context: GvisorContext, state: SandboxState) {
+    this.#context = context
+    this.#state = state
+    this.hostId = state.hostId
+    this.paths = sandboxPaths(context.options.stateDirectory, state.hostId)
+    this.leaf = context.cgroups.leaf(state.hostId)
+    this.gone = this.#gone.promise
+    context.instances.set(this.hostId, this)
+  }
+
+  get state(): SandboxState {
+    return this.#state
+  }
+
+  get ending(): boolean {
+    return this.#end !== undefined
+  }
+
+  get guest(): Guest {
+    if (!this.#guest) throw new Error(`sandbox ${this.hostId} has no guest yet`)
+    return this.#guest
+  }
+
+  /** From now on the loss of its guest is its end. */
+  attach(guest: Guest): void {
+    this.#guest = guest
+    void guest.lost.then((lost) => {
+      if (lost.cause !== 'detached') void this.end(causeOf(lost), lost.message)
+    })
+  }
+
+  async save(change: Partial<SandboxState>): Promise<void> {
+    this.#state = { ...this.#state, ...change }
+    await saveState(this.paths, this.#state)
+  }
+
+  blank(): Blank {
+    return { hostId: this.hostId, gone: this.gone }
+  }
+
+  sandbox(): Sandbox {
+    const { owner } = this.#state
+    if (!owner) throw new Error(`sandbox ${this.hostId} has no owner`)
+    const { spec } = owner
+    return { id: spec.id, hostId: this.hostId, guest: this.guest, spec, gone: this.gone }
+  }
+
+  /** Ends it, and resolves when nothing is left of it on the machine. Idempotent; never rejects. */
+  end(cause: EndEvidence['cause'], why = ''): Promise<Fate> {
+    this.#end ??= this.#finish(cause, why)
+    return this.#end
+  }
+
+  async #finish(cause: EndEvidence['cause'], why: string): Promise<Fate> {
+    const empty = await this.leaf.kill(RUNTIME_LIMITS.killMs).catch(() => false)
+    const fate = await this.#judge(cause, why)
+    this.#gone.resolve(fate)
+    await this.#guest?.close()
+    // What can't be removed now is found again by its leaf when the next daemon recovers.
+    const removed = empty && (await this.leaf.remove(RUNTIME_LIMITS.removeMs).catch(() => false))
+    if (removed) await rm(this.paths.directory, { recursive: true, force: true }).catch(() => {})
+    this.#context.instances.delete(this.hostId)
+    return fate
+  }
+
+  async #judge(cause: EndEvidence['cause'], why: string): Promise<Fate> {
+    const { panicLog, agentLog, runscLog } = this.paths
+    const none = { oomKills: 0, limitHit: false, limitBytes: 0, peakBytes: 0 }
+    const [memory, usage, words] = await Promise.all([
+      this.leaf.evidence().catch(() => none),
+      this.leaf.usage().catch(() => ({ cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0 })),
+      lastWords([runscLog, panicLog, agentLog]),
+    ])
+    const { kind, detail } = judgeFate({ cause, memory, lastWords: words || why })
+    return { kind, detail, usage }
+  }
+}
+
+function causeOf(lost: GuestLost): EndEvidence['cause'] {
+  return lost.cause === 'protocol' ? 'protocol' : 'lost'
+}

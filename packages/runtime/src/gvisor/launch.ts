@@ -1,0 +1,127 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import type { LeafLimits } from '../cgroup/cgroups.ts'
+import { DriverError, type Layer } from '../driver.ts'
+import { attachGuest } from '../guest/attach.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import { bundleConfig } from './bundle.ts'
+import type { GvisorContext } from './context.ts'
+import { HelperError, type Launched } from './helper.ts'
+import { Instance } from './instance.ts'
+import { newHostId } from './paths.ts'
+import { runscFlags } from './runsc.ts'
+
+export interface LaunchOptions {
+  /** Mounts of the sandbox's own specification; a blank has none. */
+  readonly layers: readonly Layer[]
+  readonly limits: LeafLimits
+  readonly signal: AbortSignal
+}
+
+/**
+ * Starts a sandbox and waits for its agent's hello. Starts share the machine: no more than `startsAtOnce` run, the
+ * others wait in order. A failed or aborted start leaves nothing behind. Fails with `create_failed`.
+ */
+export function launch(context: GvisorContext, options: LaunchOptions): Promise<Instance> {
+  return context.starts.use(options.signal, async () => {
+    const { agentImage } = await context.ready()
+    const instance = new Instance(context, {
+      hostId: newHostId(),
+      startedAtMs: Date.now(),
+      sentryPid: 0,
+    })
+    try {
+      await prepare(context, instance, agentImage, options)
+      await start(context, instance, options.signal)
+      return instance
+    } catch (error) {
+      const { detail } = await instance.end('stop')
+      options.signal.throwIfAborted()
+      throw startFailed(error, detail)
+    }
+  })
+}
+
+async function prepare(
+  context: GvisorContext,
+  instance: Instance,
+  agentImage: string,
+  { layers, limits }: LaunchOptions,
+): Promise<void> {
+  const { paths, leaf } = instance
+  await mkdir(paths.root, { recursive: true, mode: 0o700 })
+  // The state comes before anything that could live: a later daemon finds the one by the other.
+  await instance.save({})
+  const config = bundleConfig({ agentImage, emptyRoot: context.emptyDirectory, layers })
+  await Promise.all([
+    leaf.create(limits),
+    writeFile(paths.config, JSON.stringify(config), { mode: 0o600 }),
+    context.helper.fifos({ in: paths.input, out: paths.output }),
+  ])
+}
+
+async function start(
+  context: GvisorContext,
+  instance: Instance,
+  signal: AbortSignal,
+): Promise<void> {
+  const failed = new AbortController()
+  // The daemon's ends are open before the sandbox's, so its end can't be missed.
+  const attaching = attachGuest({
+    inPath: instance.paths.input,
+    outPath: instance.paths.output,
+    resuming: false,
+    timeoutMs: RUNTIME_LIMITS.startMs,
+    signal: AbortSignal.any([signal, failed.signal]),
+  })
+  try {
+    const launched = await launchUnlessAborted(context, instance, signal)
+    const saving = instance.save({ sentryPid: launched.sentryPid })
+    instance.attach(await attaching)
+    await saving
+  } catch (error) {
+    failed.abort(error)
+    await attaching.then((guest) => guest.close()).catch(() => {})
+    throw error
+  }
+}
+
+/** The helper can't be interrupted, but what it started can be killed; it has its own deadline besides. */
+async function launchUnlessAborted(
+  context: GvisorContext,
+  { hostId, paths, leaf }: Instance,
+  signal: AbortSignal,
+): Promise<Launched> {
+  const { runsc, stateDirectory, systrap } = context.options
+  const flags = runscFlags(stateDirectory, paths, systrap)
+  const create = ['create', '--bundle', paths.directory, '--pid-file', paths.pid, hostId]
+  signal.throwIfAborted()
+  const kill = () => void leaf.kill(RUNTIME_LIMITS.killMs).catch(() => false)
+  signal.addEventListener('abort', kill, { once: true })
+  try {
+    return await context.helper.launch({
+      in: paths.input,
+      out: paths.output,
+      pipeBytes: RUNTIME_LIMITS.pipeBytes,
+      stderr: paths.agentLog,
+      log: paths.runscLog,
+      cgroupProcs: leaf.joinFiles,
+      argv: [runsc, ...flags, ...create],
+      pidFile: paths.pid,
+      controlSocket: paths.controlSocket,
+      container: hostId,
+      deadlineMs: RUNTIME_LIMITS.startMs,
+    })
+  } finally {
+    signal.removeEventListener('abort', kill)
+  }
+}
+
+function startFailed(error: unknown, detail: string): DriverError {
+  if (error instanceof DriverError) return error
+  const log = error instanceof HelperError && error.log ? ` (${error.log.trim()})` : ''
+  const reason = error instanceof Error ? error.message : String(error)
+  return new DriverError('create_failed', `the sandbox did not start: ${reason}${log}`, {
+    hint: 'run `sandlot doctor`; when it finds nothing, try again',
+    cause: detail === 'stop was called' ? error : new Error(detail, { cause: error }),
+  })
+}

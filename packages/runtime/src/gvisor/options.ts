@@ -1,0 +1,23 @@
+import type { SystrapOptions } from './runsc.ts'
+
+export interface GvisorOptions {
+  /** Path of the runtime's binary, of a release that is known to work. */
+  readonly runsc: string
+  /** Path of the host helper (native/helper). */
+  readonly helper: string
+  /** Path of the guest agent (native/agent). */
+  readonly agent: string
+  /**
+   * For what lives with the machine: FIFOs, sockets, state files. Short, on a local file system, one daemon's alone;
+   * its last name is also that of the parent of all cgroups.
+   */
+  readonly stateDirectory: string
+  /** For what is built once and kept: the agent's image. */
+  readonly dataDirectory: string
+  readonly systrap: SystrapOptions
+  /**
+   * Sandboxes started at one time. A start takes a tenth of a second of processor time, so more than the machine has
+   * processors only makes each slower.
+   */
+  readonly startsAtOnce: number
+}

@@ -1,0 +1,112 @@
+import { access, constants, statfs } from 'node:fs/promises'
+import { release, totalmem } from 'node:os'
+import { detectCgroups } from '../cgroup/detect.ts'
+import type { ProbeFinding } from '../driver.ts'
+import { run } from '../process/run.ts'
+import type { GvisorOptions } from './options.ts'
+import { RUNSC_VERSIONS } from './runsc.ts'
+
+const KERNEL_MIN = [5, 6] as const
+const DISK_BYTES_MIN = 5 * 2 ** 30
+const MEMORY_BYTES_MIN = 2 * 2 ** 30
+const PROGRAM_MS = 10_000
+
+/** What this machine has of all that sandboxes need, each with the command that mends it. */
+export async function probeMachine(
+  options: GvisorOptions,
+  signal: AbortSignal | undefined,
+): Promise<readonly ProbeFinding[]> {
+  return Promise.all([
+    kernel(),
+    root(),
+    cgroups(),
+    runsc(options.runsc, signal),
+    binary('host helper', options.helper),
+    binary('guest agent', options.agent),
+    program('mkfs.erofs', ['--version'], 'erofs-utils', true, signal),
+    program('mmdebstrap', ['--version'], 'mmdebstrap', false, signal),
+    disk(options.dataDirectory),
+    memory(),
+  ])
+}
+
+function kernel(): ProbeFinding {
+  const found = release()
+  const [major = 0, minor = 0] = found.split('.').map((part) => Number.parseInt(part, 10))
+  const [wantMajor, wantMinor] = KERNEL_MIN
+  const ok = major > wantMajor || (major === wantMajor && minor >= wantMinor)
+  const mend = `boot a kernel of ${KERNEL_MIN.join('.')} or newer`
+  return finding('kernel', ok, found, mend)
+}
+
+function root(): ProbeFinding {
+  const uid = process.getuid?.() ?? -1
+  return finding('root', uid === 0, `uid ${uid}`, 'start the daemon as root: sudo sandlot serve')
+}
+
+function cgroups(): ProbeFinding {
+  const version = detectCgroups('sandlot')?.version
+  const mend = 'mount -t cgroup2 none /sys/fs/cgroup   (controllers: memory, cpu, pids)'
+  return finding('cgroups', version !== undefined, version ? `v${version}` : 'none usable', mend)
+}
+
+async function runsc(path: string, signal: AbortSignal | undefined): Promise<ProbeFinding> {
+  const mend = `set SANDLOT_RUNSC to a runsc of version ${RUNSC_VERSIONS.join(' or ')}`
+  const outcome = await run(path, ['--version'], withSignal(signal)).catch(() => undefined)
+  const version = /version (\S+)/.exec(outcome?.stdout ?? '')?.[1]
+  if (version === undefined) return finding('runsc', false, `${path} does not run`, mend)
+  const known = RUNSC_VERSIONS.some((each) => version.includes(each))
+  return { ...finding('runsc', known, version, mend), required: false }
+}
+
+async function binary(name: string, path: string): Promise<ProbeFinding> {
+  const ok = await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+  return finding(name, ok, ok ? path : `no program at ${path}`, 'run ./sandlot build')
+}
+
+async function program(
+  name: string,
+  args: readonly string[],
+  debianPackage: string,
+  required: boolean,
+  signal: AbortSignal | undefined,
+): Promise<ProbeFinding> {
+  const outcome = await run(name, args, withSignal(signal)).catch(() => undefined)
+  const ok = outcome?.exitCode === 0
+  const found = ok
+    ? (`${outcome?.stdout}\n${outcome?.stderr}`.trim().split('\n')[0] ?? '')
+    : 'not found'
+  return { ...finding(name, ok, found, `apt-get install ${debianPackage}`), required }
+}
+
+async function disk(path: string): Promise<ProbeFinding> {
+  const mend = `free some space, or set SANDLOT_DATA_DIR to a larger disk`
+  const stats = await statfs(path).catch(() => statfs('/'))
+  const free = stats.bavail * stats.bsize
+  return finding('disk', free >= DISK_BYTES_MIN, `${gib(free)} free at ${path}`, mend)
+}
+
+function memory(): ProbeFinding {
+  const ok = totalmem() >= MEMORY_BYTES_MIN
+  return finding(
+    'memory',
+    ok,
+    gib(totalmem()),
+    `use a machine with ${gib(MEMORY_BYTES_MIN)} or more`,
+  )
+}
+
+function finding(name: string, ok: boolean, found: string, mend: string): ProbeFinding {
+  return { name, ok, found, required: true, ...(ok ? {} : { mend }) }
+}
+
+function withSignal(signal: AbortSignal | undefined) {
+  return { timeoutMs: PROGRAM_MS, ...(signal ? { signal } : {}) }
+}
+
+function gib(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`
+}

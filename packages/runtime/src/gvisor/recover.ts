@@ -1,0 +1,85 @@
+import { readdir, rm } from 'node:fs/promises'
+import type { EndedSandbox, Recovery, Sandbox } from '../driver.ts'
+import { attachGuest } from '../guest/attach.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import { inBatches } from './batches.ts'
+import type { GvisorContext } from './context.ts'
+import { Instance } from './instance.ts'
+import { isHostId, sandboxesDirectory, sandboxPaths } from './paths.ts'
+import { loadState } from './state.ts'
+
+/**
+ * Brings this driver in line with what an earlier one left. A sandbox is known by its cgroup leaf or its directory.
+ *
+ * | leaf has processes | state has an owner | agent answers as that owner | then |
+ * |---|---|---|---|
+ * | yes | yes | yes | adopted |
+ * | yes | yes | no | ended, with a fate |
+ * | no | yes | | removed, with a fate |
+ * | | no | | removed: a blank, or half made |
+ */
+export async function recover(context: GvisorContext, signal: AbortSignal): Promise<Recovery> {
+  const adopted: Sandbox[] = []
+  const ended: EndedSandbox[] = []
+  await inBatches(await found(context), RUNTIME_LIMITS.adoptAtOnce, async (hostId) => {
+    signal.throwIfAborted()
+    const instance = await recoverOne(context, hostId, signal)
+    if (!instance) return
+    const { owner } = instance.state
+    if (!instance.ending) adopted.push(instance.sandbox())
+    else if (owner) ended.push({ id: owner.spec.id, hostId, fate: await instance.gone })
+  })
+  return { adopted, ended }
+}
+
+/** Host ids of all that an earlier driver may have left, without those of this one. */
+async function found({ cgroups, options, instances }: GvisorContext): Promise<readonly string[]> {
+  const directory = sandboxesDirectory(options.stateDirectory)
+  const names = [...(await cgroups.list()), ...(await readdir(directory).catch(() => []))]
+  return [...new Set(names)].filter((name) => isHostId(name) && !instances.has(name))
+}
+
+async function recoverOne(
+  context: GvisorContext,
+  hostId: string,
+  signal: AbortSignal,
+): Promise<Instance | undefined> {
+  const paths = sandboxPaths(context.options.stateDirectory, hostId)
+  const state = await loadState(paths)
+  const instance = new Instance(context, state ?? { hostId, startedAtMs: 0, sentryPid: 0 })
+  const alive = (await instance.leaf.processes()).length > 0
+  if (!state?.owner || !alive) {
+    await instance.end(state?.owner ? 'lost' : 'stop', 'it ended while no daemon was there')
+    // A directory without a leaf: the leaf's removal came first.
+    await rm(paths.directory, { recursive: true, force: true })
+    return state?.owner ? instance : undefined
+  }
+  const why = await adopt(instance, state.owner.spec.id, signal)
+  if (why !== undefined) await instance.end('lost', why)
+  return instance
+}
+
+/** Undefined when it is ours again, else why not. */
+async function adopt(
+  instance: Instance,
+  id: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const guest = await attachGuest({
+      inPath: instance.paths.input,
+      outPath: instance.paths.output,
+      resuming: true,
+      timeoutMs: RUNTIME_LIMITS.adoptMs,
+      signal,
+    })
+    instance.attach(guest)
+    const { sandbox, worlds } = guest.hello
+    if (sandbox !== id) return `its agent says it is ${sandbox || 'a blank'}`
+    const opened = worlds.some(({ world, state }) => world === 'main' && state !== 'prepared')
+    return opened ? undefined : 'its world was never opened'
+  } catch (error) {
+    signal.throwIfAborted()
+    return `its agent did not answer: ${error instanceof Error ? error.message : error}`
+  }
+}
