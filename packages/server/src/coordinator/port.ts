@@ -122,7 +122,10 @@ export interface WorkerStream {
   lost(): void
   /** The worker said good-bye (it cancelled its request): its leases end now and go to others. Idempotent. */
   left(): void
-  /** Resolves when the stream should be ended with a result: the run is over, or a later stream took its place. */
+  /**
+   * Resolves when the stream should be ended with a result: the run is over, or a later stream took its place.
+   * Rejects with `draining` when the coordinator lets go of the run: the worker should come back with what it holds.
+   */
   readonly done: Promise<void>
 }
 

@@ -1,0 +1,89 @@
+import { newId, type RunCreate, SandlotError } from '@sandlot/protocol'
+import type { CreatedRun } from './port.ts'
+import type { Registry } from './registry.ts'
+import { findRecord, type RunRecord, type StoredRecord, saveRecord } from './run-record.ts'
+import { dropRun } from './run-streams.ts'
+import type { CoordinatorServices } from './services.ts'
+import { completeSpecification, differences, digestOf, policyOf } from './specification.ts'
+import { pinBlob } from './task-store.ts'
+import { viewOf } from './views.ts'
+
+/** Starts a run, or attaches to the one of the same name. Calls for one name come one after another. */
+export async function createRun(
+  services: CoordinatorServices,
+  registry: Registry,
+  project: string,
+  request: RunCreate,
+): Promise<CreatedRun> {
+  const { engine } = services
+  const wanted = await wantedRecord(services, project, request)
+  await registry.settled(project, request.name)
+  const stored = await findRecord(engine.kv, project, request.name)
+  if (stored === undefined) return await begin(services, registry, wanted)
+  if (stored.record.finished !== null && request.ifExists === 'replace') {
+    const created = await begin(services, registry, wanted, stored)
+    await dropRun(engine, stored.record)
+    return created
+  }
+  if (stored.record.digest !== wanted.digest) throw differs(stored.record, wanted)
+  if (stored.record.finished === null) {
+    const live = registry.find(project, request.name) ?? (await registry.open(stored))
+    return { run: viewOf(live, services.clock.now()), attached: true }
+  }
+  if (request.ifExists !== 'attach') {
+    throw new SandlotError('run_exists', `a run named ${request.name} is finished already`)
+  }
+  return { run: stored.record.finished.view, attached: true }
+}
+
+async function wantedRecord(
+  { clock, imageDigest }: CoordinatorServices,
+  project: string,
+  request: RunCreate,
+): Promise<RunRecord> {
+  const digest = await imageDigest(request.from)
+  if (digest === undefined) {
+    throw new SandlotError('image_unknown', `there is no image ${request.from}`)
+  }
+  const specification = completeSpecification(request, digest)
+  const id = newId('run')
+  policyOf({ id, specification })
+  return {
+    ...{ schema: 1, id, project, name: request.name, specification },
+    digest: digestOf(specification),
+    createdAtMs: clock.now(),
+    finished: null,
+  }
+}
+
+async function begin(
+  services: CoordinatorServices,
+  registry: Registry,
+  record: RunRecord,
+  replaced?: StoredRecord,
+): Promise<CreatedRun> {
+  const { engine } = services
+  const { grade } = record.specification
+  const files = grade?.kind === 'command' ? (grade.files ?? []) : []
+  for (const blob of new Set(files.map((file) => file.blob))) await pinBlob(engine, record, blob)
+  registry.assertRoom()
+  const revision = await saveRecord(engine.kv, record, replaced?.revision ?? 'absent')
+  if (revision === undefined) {
+    throw new SandlotError('internal', `another coordinator has just created ${record.name}`)
+  }
+  const live = await registry.open({ record, revision })
+  return { run: viewOf(live, services.clock.now()), attached: false }
+}
+
+function differs(existing: RunRecord, wanted: RunRecord): SandlotError {
+  const fields = differences(existing.specification, wanted.specification)
+  const hint =
+    existing.finished === null
+      ? 'The run goes on: take another name, or cancel it first.'
+      : "Take another name, or say ifExists: 'replace' to run it again."
+  return new SandlotError(
+    'run_differs',
+    `the run ${wanted.name} exists with another ${Object.keys(fields).join(', ')}`,
+    { hint, details: { fields } },
+  )
+}

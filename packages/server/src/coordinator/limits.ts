@@ -1,0 +1,60 @@
+import { APPEND_BYTES_MAX } from '@sandlot/engine'
+
+/** Every bound of the coordinator that is not one of the wire. Sizes in bytes, times in milliseconds. */
+export const COORDINATOR_LIMITS = {
+  /** A run's specification as it is stored: it shares a value of the key-value store with the run's last view. */
+  specificationBytes: 192 * 2 ** 10,
+  /** Runs that are not finished, of all projects. */
+  runsLive: 1_000,
+  /** Tasks of one run. */
+  tasksPerRun: 1_000_000,
+  /** A task up to this size is kept in memory with its episode; a larger one is read from disk when it is leased. */
+  taskInlineBytes: 256,
+  /** Keys, groups and references of the tasks that become one event. */
+  tasksEventCharacters: 32 * 2 ** 10,
+  /** Causes of one report, in characters all together. */
+  causeCharacters: 16 * 2 ** 10,
+  /** Task content per record of a run's log of tasks: what one lease reads at most. */
+  taskRecordBytes: 64 * 2 ** 10,
+  /** Records of tasks that are kept decoded, for all runs. */
+  taskCacheBytes: 8 * 2 ** 20,
+
+  /** Inputs that are decided on in one turn before the event loop gets its turn again. */
+  inputsPerTurn: 512,
+  /** Inputs that wait for one run; beyond it a worker's events are left in its connection. */
+  inputsWaiting: 262_144,
+  /** One record of events, in characters of JSON; a single event may be longer. */
+  eventRecordCharacters: 48 * 2 ** 10,
+  eventAppendBytes: APPEND_BYTES_MAX,
+  /** Events that are decided and not yet durable; beyond it a run decides nothing more until the disk has caught up. */
+  eventBytesInFlight: 4 * 2 ** 20,
+  /** A checkpoint is written after this much of events, and not before four times its own size. */
+  checkpointBytes: 4 * 2 ** 20,
+  checkpointRatio: 4,
+
+  resultAppendBytes: APPEND_BYTES_MAX,
+  /** One row; beyond it the causes are cut to so many characters a sentence. */
+  resultBytes: 192 * 2 ** 10,
+  causeCharactersCut: 200,
+  resultPageBytes: 4 * 2 ** 20,
+  /** Readers that wait for one run's next result. */
+  resultReaders: 1_000,
+
+  /** How long an append that failed for now (full disk, full backlog) waits before it is tried again. */
+  appendRetryMs: 250,
+  /** How long the node is asked for a release before core is told that it is not confirmed. */
+  releaseMs: 25_000,
+  /** How long opening the grade world and bringing the files may take before the platform has failed. */
+  gradeOpenMs: 60_000,
+  /** Output of a set-up or grade command that is kept for its error text. */
+  commandTailBytes: 2_048,
+  /** How long the node's feed of endings rests after it broke. */
+  feedRetryMs: 1_000,
+  /** How often runs and node are compared. */
+  compareEveryMs: 60_000,
+  /** First wait before a run that broke off is read back again; doubled each time up to the second. */
+  reopenMs: 1_000,
+  reopenMsMax: 30_000,
+  /** How often a node's capacity is asked for. */
+  capacityEveryMs: 10_000,
+} as const

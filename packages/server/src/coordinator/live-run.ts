@@ -1,0 +1,233 @@
+import {
+  type AttemptAddress,
+  apply,
+  type Effect,
+  episodeId,
+  initialRun,
+  type LeaseOffer,
+  loadRun,
+  type Run,
+  recover,
+  type Step,
+} from '@sandlot/core'
+import type { Clock, Engine, Position } from '@sandlot/engine'
+import type { NodePort, SandboxEnded } from '../node/port.ts'
+import type { Deadlines } from './deadlines.ts'
+import { EventJournal } from './event-journal.ts'
+import { createBatchDecoder } from './event-record.ts'
+import { type Grading, openGrading } from './grading.ts'
+import { leaseId } from './ids.ts'
+import { COORDINATOR_LIMITS } from './limits.ts'
+import { createPulse, type Pulse } from './pulse.ts'
+import { openResultLog, type ResultLog, type SequencedRow } from './result-log.ts'
+import { RunActor } from './run-actor.ts'
+import type { RunRecord } from './run-record.ts'
+import { fateOf } from './sandbox-fate.ts'
+import { openSandboxes, type Sandboxes } from './sandboxes.ts'
+import { policyOf } from './specification.ts'
+import { eventStream, resultStream } from './streams.ts'
+import { openTaskStore, pinBlob, type TaskCache, type TaskStore } from './task-store.ts'
+import { leaseOf, offerStands, openWorkerStreams, type WorkerStreams } from './worker-streams.ts'
+
+/** A run that is not over, with all that works for it. */
+export interface LiveRun {
+  readonly record: RunRecord
+  readonly actor: RunActor
+  readonly journal: EventJournal
+  readonly tasks: TaskStore
+  readonly workers: WorkerStreams
+  /** Beats with every row that became durable, and when the run is over. */
+  readonly news: Pulse
+  /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
+  sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
+  /** The node knows nothing of the attempt's sandbox. */
+  sandboxVanished(of: AttemptAddress): void
+  /** Stops deciding and waits for what is being written. Workers learn whether the run is over or only let go of. Idempotent. */
+  close(reason: 'over' | 'gone'): Promise<void>
+}
+
+export interface RunServices {
+  readonly engine: Engine
+  readonly node: NodePort
+  readonly clock: Clock
+  readonly deadlines: Deadlines
+  readonly taskCache: TaskCache
+  /** Aborts when the coordinator stops. */
+  readonly signal: AbortSignal
+  warn(message: string, error: unknown): void
+  /** Its last event is durable: what is left is to write that down and to clean up. */
+  finished(live: LiveRun): void
+  /** It can't go on in memory: it has to be read back from its log. */
+  failed(live: LiveRun, error: unknown): void
+}
+
+/** Reads a run back from its log, and goes on with it. A run that has just been created has an empty one. */
+export async function openLiveRun(services: RunServices, record: RunRecord): Promise<LiveRun> {
+  const { engine, clock } = services
+  const restored = await restore(engine, record)
+  const tasks = await openTaskStore(engine, record, services.taskCache)
+  const first: Step | undefined =
+    restored.head === 'start' ? undefined : recover(restored.run, clock.now())
+  return startRun(services, record, restored, tasks, first)
+}
+
+interface Restored {
+  readonly run: Run
+  readonly head: Position | 'start'
+  readonly sinceCheckpointBytes: number
+  readonly checkpointBytes: number
+}
+
+async function restore(engine: Engine, record: RunRecord): Promise<Restored> {
+  const stream = eventStream(record)
+  const checkpoint = await engine.log.latestCheckpoint(stream)
+  const run = checkpoint
+    ? loadRun(JSON.parse(Buffer.from(checkpoint.state).toString()))
+    : initialRun(policyOf(record), record.createdAtMs)
+  const decode = createBatchDecoder()
+  let head: Position | 'start' = checkpoint?.position ?? 'start'
+  let sinceCheckpointBytes = 0
+  for (;;) {
+    const page = await engine.log.read(stream, head === 'start' ? {} : { after: head })
+    for (const { position, bytes } of page) {
+      for (const event of decode(bytes)) apply(run, event)
+      sinceCheckpointBytes += bytes.length
+      head = position
+    }
+    if (page.length === 0) break
+  }
+  return { run, head, sinceCheckpointBytes, checkpointBytes: checkpoint?.state.length ?? 0 }
+}
+
+function startRun(
+  services: RunServices,
+  record: RunRecord,
+  restored: Restored,
+  tasks: TaskStore,
+  first: Step | undefined,
+): LiveRun {
+  const { engine, node, clock, deadlines, signal, warn } = services
+  const failed = (error: unknown) => services.failed(live, error)
+  const journal = new EventJournal({
+    log: engine.log,
+    clock,
+    stream: eventStream(record),
+    ...restored,
+    failed,
+  })
+  const news = createPulse(clock, COORDINATOR_LIMITS.resultReaders)
+  const results: ResultLog = openResultLog({
+    log: engine.log,
+    clock,
+    stream: resultStream(record),
+    recorded(through) {
+      actor.post({ type: 'results_recorded', through })
+      news.beat()
+    },
+    failed,
+  })
+  const actor = new RunActor({
+    run: restored.run,
+    journal,
+    clock,
+    deadlines,
+    perform: (effects) => perform(effects),
+    failed,
+  })
+  const workers = openWorkerStreams({ actor, keepBlob: (blob) => pinBlob(engine, record, blob) })
+  const work = { record, node, clock, signal, actor, warn }
+  const perform = performer({
+    ...{ actor, workers, results, tasks, failed },
+    sandboxes: openSandboxes(work),
+    grading: openGrading(work),
+    over() {
+      news.beat()
+      services.finished(live)
+    },
+  })
+  const live: LiveRun = {
+    ...{ record, actor, journal, tasks, workers, news },
+    sandboxEnded({ episode, attempt }, ended) {
+      actor.post({ type: 'sandbox_lost', episode, attempt, fate: fateOf(ended) })
+    },
+    sandboxVanished({ episode, attempt }) {
+      const fate = { cause: 'lost', evidence: 'the node knows nothing of it' } as const
+      actor.post({ type: 'sandbox_lost', episode, attempt, fate })
+    },
+    async close(reason) {
+      actor.stop()
+      workers.end(reason)
+      news.beat()
+      await Promise.all([journal.close(), results.close()])
+    },
+  }
+  actor.start(first)
+  return live
+}
+
+interface Performers {
+  readonly actor: RunActor
+  readonly workers: WorkerStreams
+  readonly results: ResultLog
+  readonly tasks: TaskStore
+  readonly sandboxes: Sandboxes
+  readonly grading: Grading
+  over(): void
+  failed(error: unknown): void
+}
+
+/** What is done for each effect, once its events are durable. */
+function performer(performers: Performers): (effects: readonly Effect[]) => void {
+  const { workers, results, sandboxes, grading, over, failed } = performers
+
+  function performOne(effect: Effect, rows: SequencedRow[]) {
+    switch (effect.type) {
+      case 'acquire_sandbox':
+        return sandboxes.acquire(effect)
+      case 'run_setup':
+        return sandboxes.runSetup(effect)
+      case 'release_sandbox':
+        return sandboxes.release(effect)
+      case 'start_grade':
+        return grading.start(effect)
+      case 'cancel_grade':
+        return grading.cancel(effect)
+      case 'offer_lease':
+        return void offerLease(performers, effect).catch(failed)
+      case 'cancel_worker':
+        return workers.revoke(effect.worker, leaseId(effect), effect.cause)
+      case 'append_result':
+        return void rows.push(effect)
+      case 'status_changed':
+        return effect.status === 'finished' ? over() : undefined
+      case 'group_completed':
+        return undefined
+    }
+  }
+
+  return (effects) => {
+    const rows: SequencedRow[] = []
+    for (const effect of effects) performOne(effect, rows)
+    results.append(rows)
+  }
+}
+
+/** Gives the worker its lease, unless the offer was taken back meanwhile. A worker without a connection is offered it anew later. */
+async function offerLease(performers: Performers, offer: LeaseOffer): Promise<void> {
+  const { actor, workers, tasks, grading } = performers
+  if (!offerStands(actor.run, offer)) return
+  const loaded = tasks.load(offer)
+  const task = loaded instanceof Promise ? await loaded : loaded
+  if (offer.phase === 'grade' && !(await grading.openFor(offer))) return
+  if (!offerStands(actor.run, offer)) return
+  const world = offer.phase === 'grade' ? grading.world : 'main'
+  if (
+    workers.send(
+      offer.worker,
+      leaseOf(offer, task, { episode: episodeId(actor.run.policy.run, offer.episode), world }),
+    )
+  ) {
+    const { episode, attempt, token } = offer
+    actor.post({ type: 'lease_taken', episode, attempt, token })
+  }
+}

@@ -1,0 +1,96 @@
+import type { InputBody, Run, TaskInput } from '@sandlot/core'
+import { SandlotError, type TaskPut } from '@sandlot/protocol'
+import { COORDINATOR_LIMITS } from './limits.ts'
+import type { LiveRun } from './live-run.ts'
+import { type CarriedTask, taskDigest, taskSeed } from './task-store.ts'
+
+interface Keyed {
+  readonly task: TaskPut
+  readonly digest: string
+}
+
+/**
+ * Adds tasks: first their contents, then, in one decision, the tasks themselves. What a crash leaves between the two is content that
+ * nobody refers to.
+ */
+export async function putTasks(
+  live: LiveRun,
+  tasks: readonly TaskPut[],
+): Promise<{ added: number; known: number }> {
+  const { run } = live.actor
+  const keyed = tasks.map((task) => ({ task, digest: taskDigest(task) }))
+  const fresh = unknownOf(run, keyed)
+  if (fresh.length === 0) return { added: 0, known: tasks.length }
+  const carried = await live.tasks.add(fresh.map(({ task }) => task))
+  let added = 0
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  live.actor.decide(
+    () => {
+      // Decided on the run as it is now: another call may have put the same keys meanwhile.
+      const still = new Set(unknownOf(run, fresh))
+      added = still.size
+      const inputs = fresh.flatMap((item, index) =>
+        still.has(item) ? inputOf(live, item, carried[index] as CarriedTask) : [],
+      )
+      return inputsOf(inputs)
+    },
+    (answer) => (answer.ok ? resolve() : reject(answer.error)),
+  )
+  await promise
+  return { added, known: tasks.length - added }
+}
+
+/** The first of each key that the run doesn't have. Refuses all of them where one can't be. */
+function unknownOf(run: Run, keyed: readonly Keyed[]): Keyed[] {
+  if (run.closed) throw new SandlotError('run_closed', 'the run takes no more tasks')
+  const unknown = new Map<string, Keyed>()
+  for (const item of keyed) {
+    const { key } = item.task
+    const before = unknown.get(key)
+    const found = before ? (before.digest === item.digest ? 'known' : 'conflict') : check(run, item)
+    if (found === 'conflict') {
+      throw new SandlotError('task_conflict', `another task has the key ${JSON.stringify(key)}`, {
+        details: { key },
+      })
+    }
+    if (found === 'new') unknown.set(key, item)
+  }
+  if (run.keys.size + unknown.size > COORDINATOR_LIMITS.tasksPerRun) {
+    throw new SandlotError(
+      'too_large',
+      `a run has at most ${COORDINATOR_LIMITS.tasksPerRun} tasks`,
+      { hint: 'Start another run for the rest.' },
+    )
+  }
+  return [...unknown.values()]
+}
+
+function check(run: Run, { task, digest }: Keyed): 'new' | 'known' | 'conflict' {
+  return run.keys.check(task.key, digest)
+}
+
+function inputOf(live: LiveRun, { task, digest }: Keyed, carried: CarriedTask): TaskInput {
+  return {
+    ...{ key: task.key, digest, taskJson: carried.taskJson, taskBlob: carried.taskBlob },
+    seed: taskSeed(live.record.specification.seed, task.key),
+    ...(task.group === undefined ? {} : { group: task.group }),
+    ...(task.expectedMs === undefined ? {} : { expectedMs: task.expectedMs }),
+  }
+}
+
+/** So many a time that each becomes an event of moderate size. */
+function inputsOf(tasks: readonly TaskInput[]): InputBody[] {
+  const inputs: InputBody[] = []
+  let chunk: TaskInput[] = []
+  let length = 0
+  for (const task of tasks) {
+    length += JSON.stringify(task).length
+    chunk.push(task)
+    if (length < COORDINATOR_LIMITS.tasksEventCharacters) continue
+    inputs.push({ type: 'tasks_put', tasks: chunk })
+    chunk = []
+    length = 0
+  }
+  if (chunk.length > 0) inputs.push({ type: 'tasks_put', tasks: chunk })
+  return inputs
+}

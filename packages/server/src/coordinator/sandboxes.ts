@@ -1,0 +1,181 @@
+import type { AttemptAddress, Effect, Run } from '@sandlot/core'
+import type { Clock } from '@sandlot/engine'
+import { argvOf, SandlotError } from '@sandlot/protocol'
+import type { NodePort } from '../node/port.ts'
+import { execId, sandboxId } from './ids.ts'
+import { COORDINATOR_LIMITS } from './limits.ts'
+import type { RunActor } from './run-actor.ts'
+import type { RunRecord } from './run-record.ts'
+import { endingIn, fateOf, usageOf } from './sandbox-fate.ts'
+
+/** The sandboxes of one run's attempts: asked of the node, prepared, given back. Every answer goes to the run's actor. */
+export interface Sandboxes {
+  acquire(effect: EffectOf<'acquire_sandbox'>): void
+  runSetup(effect: EffectOf<'run_setup'>): void
+  release(effect: EffectOf<'release_sandbox'>): void
+}
+
+export type EffectOf<T extends Effect['type']> = Extract<Effect, { type: T }>
+
+export interface SandboxWork {
+  readonly record: RunRecord
+  readonly node: NodePort
+  readonly clock: Clock
+  /** Aborts when the coordinator stops: what was begun goes on, and is asked for again. */
+  readonly signal: AbortSignal
+  readonly actor: RunActor
+  /** Something of ours failed that has no place in a result. */
+  warn(message: string, error: unknown): void
+}
+
+export function openSandboxes(work: SandboxWork): Sandboxes {
+  const { record, node, clock, signal, actor, warn } = work
+  const { specification } = record
+
+  async function acquire(effect: EffectOf<'acquire_sandbox'>) {
+    const { episode, attempt, key } = effect
+    try {
+      const sandbox = await node.acquire(
+        {
+          sandbox: sandboxId(record.id, effect),
+          image: specification.image,
+          resources: specification.resources,
+          project: record.project,
+          owner: `${record.name}/${key}/${attempt}`,
+          epoch: 1,
+          env: specification.env,
+          ...(specification.workdir === null ? {} : { workdir: specification.workdir }),
+          ...(specification.user === null ? {} : { user: specification.user }),
+          waitMs: leftMs(clock, effect.dueMs),
+        },
+        { signal },
+      )
+      const createMs = sandbox.createMs ?? 0
+      actor.post({
+        type: 'sandbox_ready',
+        ...{ episode, attempt, sandbox: sandbox.sandbox, node: sandbox.node, createMs },
+      })
+    } catch (error) {
+      if (isStopping(error, signal)) return
+      actor.post({ type: 'sandbox_failed', episode, attempt, ...failureOf(error) })
+    }
+  }
+
+  async function runSetup(effect: EffectOf<'run_setup'>) {
+    const { episode, attempt, token, sandbox } = effect
+    const of = { episode, attempt, token }
+    try {
+      for (const [step, command] of specification.setup.entries()) {
+        if (!isInProgress(actor.run, of)) return
+        const end = await node.exec(
+          {
+            sandbox,
+            exec: execId(record.id, token, step),
+            argv: argvOf(command as string),
+            timeoutMs: leftMs(clock, effect.dueMs),
+            headBytes: 0,
+            tailBytes: COORDINATOR_LIMITS.commandTailBytes,
+          },
+          { signal },
+        )
+        // Over its time: core ends the phase by its own clock.
+        if (end.timedOut) return
+        if (end.exitCode !== 0) {
+          const cause = `set-up command ${step + 1} ${endedHow(end)}`
+          actor.post({ type: 'setup_failed', ...of, fault: 'workload', cause })
+          return
+        }
+      }
+      actor.post({ type: 'setup_done', ...of })
+    } catch (error) {
+      if (isStopping(error, signal) || postedLoss(actor, of, error)) return
+      const fault = isOfWorkload(error) ? 'workload' : 'platform'
+      actor.post({ type: 'setup_failed', ...of, fault, cause: messageOf(error) })
+    }
+  }
+
+  async function release(effect: EffectOf<'release_sandbox'>) {
+    const { episode, attempt } = effect
+    const sandbox = sandboxId(record.id, effect)
+    try {
+      const ended = await node.release(
+        { sandbox, reason: `the attempt ${record.name} is over` },
+        { signal, timeoutMs: COORDINATOR_LIMITS.releaseMs },
+      )
+      actor.post({
+        type: 'torn_down',
+        ...{ episode, attempt, flags: ended.flags, usage: usageOf(ended) },
+        ...(ended.asked ? {} : { fate: fateOf(ended) }),
+      })
+    } catch (error) {
+      // Core asks again after a while; a sandbox that nobody owns any more the node ends by itself.
+      if (!isStopping(error, signal)) warn(`could not release ${sandbox}`, error)
+    }
+  }
+
+  return {
+    acquire: (effect) => void acquire(effect),
+    runSetup: (effect) => void runSetup(effect),
+    release: (effect) => void release(effect),
+  }
+}
+
+/** Whether the attempt still does what this token was given for. */
+export function isInProgress(
+  run: Run,
+  { episode, attempt, token }: AttemptAddress & { readonly token: number },
+): boolean {
+  const live = run.live.get(episode)
+  return live?.attempt === attempt && live.current?.token === token
+}
+
+export function leftMs(clock: Clock, dueMs: number): number {
+  return Math.max(1, Math.ceil(dueMs - clock.now()))
+}
+
+/** The sandbox ended under the work: the loss is what is reported, whatever the node's feed says of it later. */
+export function postedLoss(actor: RunActor, { episode, attempt }: AttemptAddress, error: unknown) {
+  const ended = endingIn(error)
+  if (ended !== undefined && !ended.asked) {
+    actor.post({ type: 'sandbox_lost', episode, attempt, fate: fateOf(ended) })
+  }
+  // Released by us: what was under way is not wanted any more.
+  return ended !== undefined
+}
+
+/** The daemon or its node stops: nothing was decided, and the work is taken up again by the next start. */
+export function isStopping(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted || (error instanceof SandlotError && error.code === 'draining')
+}
+
+export function isOfWorkload(error: unknown): boolean {
+  return error instanceof SandlotError && (error.fault === 'workload' || error.fault === 'caller')
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** `exited with 3: <the last lines it said>`. */
+export function endedHow(end: {
+  readonly exitCode: number | null
+  readonly signal: number | null
+  readonly stdout: Uint8Array
+  readonly stderr: Uint8Array
+}): string {
+  const how =
+    end.exitCode === null ? `was ended by signal ${end.signal}` : `exited with ${end.exitCode}`
+  const said = Buffer.from(end.stderr.length > 0 ? end.stderr : end.stdout)
+    .toString()
+    .trim()
+    .slice(-COORDINATOR_LIMITS.commandTailBytes)
+  return said === '' ? how : `${how}: ${said}`
+}
+
+function failureOf(error: unknown): {
+  fault: 'caller' | 'capacity' | 'platform'
+  cause: string
+} {
+  const fault = error instanceof SandlotError ? error.fault : 'platform'
+  return { fault: fault === 'workload' ? 'platform' : fault, cause: messageOf(error) }
+}

@@ -1,0 +1,178 @@
+import { type SandboxEnding, SandlotError } from '@sandlot/protocol'
+import type {
+  AcquireRequest,
+  NodeCapacity,
+  NodeExecEnd,
+  NodeExecRequest,
+  NodePort,
+  NodeSandbox,
+  PutFilesRequest,
+  ReleaseRequest,
+  SandboxEnded,
+} from '../../node/port.ts'
+
+export interface SimulatedNodeOptions {
+  readonly capacity?: number
+  /** Throws what the creation fails with. */
+  onAcquire?(request: AcquireRequest): void | Promise<void>
+  /** Runs a command; by default everything exits with 0. */
+  onExec?(request: NodeExecRequest): Partial<NodeExecEnd> | Promise<Partial<NodeExecEnd>>
+  onOpenGradeWorld?(sandbox: string): void | Promise<void>
+}
+
+/** A node in memory that keeps the port's promises: it outlives its coordinators, and recognises what it was asked before. */
+export class SimulatedNode implements NodePort {
+  readonly node = 'simulated'
+  readonly living = new Map<string, NodeSandbox>()
+  /** Every sandbox that ever was, also those that ended. */
+  readonly acquired: string[] = []
+  /** Commands that were really started, in order. */
+  readonly started: NodeExecRequest[] = []
+  readonly killed: string[] = []
+  readonly files: PutFilesRequest[] = []
+  readonly gradeWorlds = new Set<string>()
+  readonly #options: SimulatedNodeOptions
+  readonly #ended = new Map<string, SandboxEnded>()
+  readonly #execs = new Map<string, Promise<NodeExecEnd>>()
+  readonly #listeners = new Set<(ended: SandboxEnded) => void>()
+
+  constructor(options: SimulatedNodeOptions = {}) {
+    this.#options = options
+  }
+
+  /** A sandbox ends by itself. `silent`: the news of it is lost. */
+  kill(sandbox: string, kind: SandboxEnding, silent = false): void {
+    this.#mustLive(sandbox)
+    const ending = this.#end(sandbox, kind, { asked: false, detail: `killed: ${kind}` })
+    if (!silent) for (const tell of this.#listeners) tell(ending)
+  }
+
+  async acquire(request: AcquireRequest): Promise<NodeSandbox> {
+    const known = this.living.get(request.sandbox)
+    if (known) return known
+    this.#mustNotHaveEnded(request.sandbox)
+    await this.#options.onAcquire?.(request)
+    this.#mustNotHaveEnded(request.sandbox)
+    if (this.living.size >= this.#capacity) throw new SandlotError('capacity', 'the node is full')
+    const { sandbox, project, owner, epoch, image, resources } = request
+    const made: NodeSandbox = {
+      ...{ sandbox, project, owner, epoch, image, resources, node: this.node },
+      ...{ state: 'running', tags: {}, env: {}, workdir: '/', user: 'root', createdAtMs: 0 },
+      createMs: 5,
+    }
+    this.living.set(sandbox, made)
+    this.acquired.push(sandbox)
+    return made
+  }
+
+  async release({ sandbox, reason }: ReleaseRequest): Promise<SandboxEnded> {
+    return this.#end(sandbox, 'stopped', { asked: true, detail: reason })
+  }
+
+  exec(request: NodeExecRequest): Promise<NodeExecEnd> {
+    const running = this.#execs.get(request.exec) ?? this.#run(request)
+    this.#execs.set(request.exec, running)
+    return running
+  }
+
+  async killExec({ exec }: { readonly exec: string }): Promise<{ processes: number }> {
+    this.killed.push(exec)
+    return { processes: 1 }
+  }
+
+  async openGradeWorld({ sandbox }: { readonly sandbox: string }): Promise<void> {
+    this.#mustLive(sandbox)
+    await this.#options.onOpenGradeWorld?.(sandbox)
+    this.gradeWorlds.add(sandbox)
+  }
+
+  async putFiles(request: PutFilesRequest): Promise<void> {
+    this.#mustLive(request.sandbox)
+    this.files.push(request)
+  }
+
+  async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {
+    return this.living.get(sandbox) ?? this.#ended.get(sandbox)
+  }
+
+  async list(): Promise<NodeSandbox[]> {
+    return [...this.living.values()]
+  }
+
+  async *endings({ signal }: { readonly signal: AbortSignal }): AsyncGenerator<SandboxEnded> {
+    const waiting: SandboxEnded[] = []
+    let wake = () => {}
+    const listen = (ended: SandboxEnded) => {
+      waiting.push(ended)
+      wake()
+    }
+    this.#listeners.add(listen)
+    const abort = () => wake()
+    signal.addEventListener('abort', abort)
+    try {
+      for (;;) {
+        signal.throwIfAborted()
+        for (let next = waiting.shift(); next; next = waiting.shift()) yield next
+        await new Promise<void>((resolve) => {
+          wake = resolve
+          if (signal.aborted || waiting.length > 0) resolve()
+        })
+      }
+    } finally {
+      this.#listeners.delete(listen)
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  async capacity(): Promise<NodeCapacity> {
+    const sandboxes = this.#capacity
+    return { node: this.node, sandboxes, free: sandboxes - this.living.size, creating: 1_000 }
+  }
+
+  get #capacity(): number {
+    return this.#options.capacity ?? 1_000_000
+  }
+
+  async #run(request: NodeExecRequest): Promise<NodeExecEnd> {
+    this.#mustLive(request.sandbox)
+    if (request.world === 'grade' && !this.gradeWorlds.has(request.sandbox)) {
+      throw new SandlotError('invalid_request', 'the world is not open')
+    }
+    this.started.push(request)
+    const empty = new Uint8Array()
+    const found = await (this.#options.onExec?.(request) ?? {})
+    this.#mustLive(request.sandbox)
+    return {
+      ...{ exec: request.exec, exitCode: 0, signal: null, timedOut: false, killed: false },
+      ...{ durationMs: 1, stdout: empty, stderr: empty, left: 0 },
+      ...{ stdoutTotalBytes: 0, stdoutDroppedBytes: 0, stderrTotalBytes: 0, stderrDroppedBytes: 0 },
+      ...found,
+    }
+  }
+
+  #end(sandbox: string, kind: SandboxEnding, how: { asked: boolean; detail: string }) {
+    const before = this.#ended.get(sandbox)
+    if (before) return before
+    const { project = '', owner = '', epoch = 0, image = '' } = this.living.get(sandbox) ?? {}
+    const ended: SandboxEnded = {
+      ...{ sandbox, node: this.node, project, owner, epoch, image, kind, atMs: 0, flags: [] },
+      ...how,
+      usage: { cpuMs: 1, memoryBytes: 0, memoryPeakBytes: 2, diskBytes: 3 },
+    }
+    this.living.delete(sandbox)
+    this.#ended.set(sandbox, ended)
+    return ended
+  }
+
+  #mustLive(sandbox: string): void {
+    if (this.living.has(sandbox)) return
+    this.#mustNotHaveEnded(sandbox)
+    throw new SandlotError('sandbox_unknown', `no sandbox ${sandbox}`)
+  }
+
+  #mustNotHaveEnded(sandbox: string): void {
+    const ending = this.#ended.get(sandbox)
+    if (ending === undefined) return
+    throw new SandlotError('sandbox_gone', `${sandbox} has ended`, { details: { ending } })
+  }
+}

@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto'
+import { compileRun, type RunPolicy } from '@sandlot/core'
+import {
+  completeResources,
+  type GradeSpec,
+  RETRY_DEFAULTS,
+  type Resources,
+  type RunCreate,
+  SandlotError,
+  TIMEOUT_DEFAULTS_MS,
+} from '@sandlot/protocol'
+import { COORDINATOR_LIMITS } from './limits.ts'
+
+/** What a run is: complete, nothing optional but what may really be absent. Stored once, never changed. */
+export interface Specification {
+  readonly image: string
+  readonly imageDigest: string
+  readonly concurrency: number
+  readonly timeoutMs: Timeouts
+  readonly retry: { readonly [K in keyof typeof RETRY_DEFAULTS]: number }
+  readonly resources: Resources
+  readonly network: 'none'
+  readonly env: Readonly<Record<string, string>>
+  readonly workdir: string | null
+  readonly user: string | null
+  readonly setup: readonly (string | string[])[]
+  readonly grade: GradeSpec | null
+  readonly policy: NonNullable<RunCreate['policy']>
+  readonly seed: number
+  readonly version: string
+  readonly tags: Readonly<Record<string, string>>
+}
+
+export interface Timeouts {
+  readonly create: number
+  readonly setup: number
+  readonly agent: number
+  readonly model: number
+  readonly grade: number
+  readonly total: number | null
+}
+
+/** What two runs of one name may differ in and still be the same run. */
+const OUTSIDE_DIGEST = new Set<keyof Specification>(['image', 'concurrency', 'tags'])
+
+/** Completes what a caller sent. `invalid_request` where its parts contradict one another. */
+export function completeSpecification(run: RunCreate, imageDigest: string): Specification {
+  const specification: Specification = {
+    image: run.from,
+    imageDigest,
+    concurrency: run.concurrency,
+    timeoutMs: { ...TIMEOUT_DEFAULTS_MS, total: null, ...defined(run.timeout) },
+    retry: { ...RETRY_DEFAULTS, ...defined(run.retry) },
+    resources: completed(run),
+    network: run.network ?? 'none',
+    env: run.env ?? {},
+    workdir: run.workdir ?? null,
+    user: run.user ?? null,
+    setup: run.setup ?? [],
+    grade: run.grade ?? null,
+    policy: run.policy ?? {},
+    seed: run.seed ?? 0,
+    version: run.version ?? '',
+    tags: run.tags ?? {},
+  }
+  const sizeBytes = Buffer.byteLength(JSON.stringify(specification))
+  if (sizeBytes > COORDINATOR_LIMITS.specificationBytes) {
+    throw new SandlotError(
+      'too_large',
+      `the run’s specification has ${sizeBytes} bytes; at most ${COORDINATOR_LIMITS.specificationBytes} are kept`,
+      { hint: 'Bring large files into the image, and fewer of them with the grader.' },
+    )
+  }
+  return specification
+}
+
+/** What core decides by. Throws `invalid_request` for a policy that can't be. */
+export function policyOf(run: {
+  readonly id: string
+  readonly specification: Specification
+}): RunPolicy {
+  const { concurrency, timeoutMs, retry, setup, grade, policy, tags, imageDigest } =
+    run.specification
+  const { total, ...timeout } = timeoutMs
+  return compileRun(
+    {
+      ...{ concurrency, retry, policy, tags, setup: [...setup] },
+      timeout: total === null ? timeout : { ...timeout, total },
+      ...(grade === null ? {} : { grade }),
+    },
+    { run: run.id, from: imageDigest },
+  )
+}
+
+/** `sha256:…` over all that makes it another run. */
+export function digestOf(specification: Specification): string {
+  return `sha256:${createHash('sha256')
+    .update(canonical(identityOf(specification)))
+    .digest('hex')}`
+}
+
+/** The fields in which two specifications are another run; secrets have no place in them, so both values are shown. */
+export function differences(
+  existing: Specification,
+  requested: Specification,
+): Record<string, { existing: unknown; requested: unknown }> {
+  const fields: Record<string, { existing: unknown; requested: unknown }> = {}
+  const before: Record<string, unknown> = identityOf(existing)
+  const after: Record<string, unknown> = identityOf(requested)
+  for (const field of Object.keys(after)) {
+    if (canonical(before[field]) === canonical(after[field])) continue
+    fields[field === 'imageDigest' ? 'from' : field] = {
+      existing: before[field],
+      requested: after[field],
+    }
+  }
+  return fields
+}
+
+function identityOf(specification: Specification): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(specification).filter(
+      ([field]) => !OUTSIDE_DIGEST.has(field as keyof Specification),
+    ),
+  )
+}
+
+function completed(run: RunCreate): Resources {
+  try {
+    return completeResources(run.resources)
+  } catch (error) {
+    throw new SandlotError('invalid_request', (error as Error).message, { cause: error })
+  }
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+function defined<T extends object>(value: T | undefined): Defined<T> {
+  return Object.fromEntries(
+    Object.entries(value ?? {}).filter(([, item]) => item !== undefined),
+  ) as Defined<T>
+}
+
+/** JSON with sorted keys: one text for one value. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, item: unknown) =>
+    typeof item === 'object' && item !== null && !Array.isArray(item)
+      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : item,
+  )
+}

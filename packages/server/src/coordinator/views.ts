@@ -1,0 +1,31 @@
+import { reportOf as factsOf, type RunFacts } from '@sandlot/core'
+import type { RunReport, RunView } from '@sandlot/protocol'
+import type { LiveRun } from './live-run.ts'
+import type { RunRecord } from './run-record.ts'
+
+export function viewOf({ record, actor }: LiveRun, nowMs: number): RunView {
+  const { run } = actor
+  const facts = factsOf(run, nowMs)
+  return compose(record, facts, run.status === 'finished' ? run.nowMs : undefined)
+}
+
+export function reportOf(live: LiveRun, nowMs: number): RunReport {
+  const facts = factsOf(live.actor.run, nowMs)
+  const { elapsedMs, perSecond, limiting, rewardMean, attempts, retries, phases } = facts
+  return {
+    run: viewOf(live, nowMs),
+    ...{ elapsedMs, perSecond, limiting, rewardMean, attempts, retries, phases },
+  }
+}
+
+function compose(record: RunRecord, facts: RunFacts, finishedAtMs: number | undefined): RunView {
+  const { id, name, project, digest, createdAtMs, specification } = record
+  const { state, reason, counts, outcomes, flags } = facts
+  return {
+    ...{ id, name, project, state, digest, createdAtMs, counts, outcomes, flags },
+    ...(reason === null ? {} : { reason }),
+    ...(finishedAtMs === undefined ? {} : { finishedAtMs }),
+    concurrency: specification.concurrency,
+    tags: { ...specification.tags },
+  }
+}
