@@ -31,11 +31,10 @@ export class BlobFiles {
 
   /** Makes the folders and removes what an earlier process left half written. */
   static async open(root: string, options: { syncDirectories: boolean }): Promise<BlobFiles> {
-    return io('the blobs could not be opened', async () => {
-      await rm(join(root, 'incoming'), { recursive: true, force: true })
-      await mkdir(join(root, 'incoming'), { recursive: true, mode: 0o700 })
-      return new BlobFiles(root, options.syncDirectories)
-    })
+    const incoming = join(root, 'incoming')
+    await mkdir(incoming, { recursive: true, mode: 0o700 })
+    for (const name of await readdir(incoming)) await rm(join(incoming, name))
+    return new BlobFiles(root, options.syncDirectories)
   }
 
   createIncoming(): Promise<{ path: string; handle: FileHandle }> {

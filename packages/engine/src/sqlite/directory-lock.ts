@@ -13,7 +13,8 @@ import { isBusy } from './sqlite-error.ts'
 export function lockDirectory(directory: string): Disposable {
   const database = new DatabaseSync(join(directory, 'lock.db'), { timeout: 0 })
   try {
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    // No journal file: a full disk must not keep anybody from taking the lock.
+    database.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
   } catch (error) {
     database.close()
     if (isBusy(error)) throw locked(directory)

@@ -10,6 +10,7 @@ import { Journal } from './journal.ts'
 import { SqliteKv } from './kv.ts'
 import { SqliteLog } from './log.ts'
 import { SqliteQueue } from './queue.ts'
+import { openError } from './sqlite-error.ts'
 import type { StorageOptions } from './thread-message.ts'
 
 /** Options in full, as the opener compiles them. */
@@ -55,7 +56,7 @@ export class SqliteEngine implements Engine {
       return new SqliteEngine(journal, files, parts)
     } catch (error) {
       await journal.close()
-      throw error
+      throw openError(error, directory)
     }
   }
 

@@ -31,6 +31,13 @@ export function storageError(error: unknown, what: string): EngineError {
   return new EngineError('storage_failed', `${what}: ${message}${detail}`, { cause: error })
 }
 
+/** A failure to open the data directory. */
+export function openError(error: unknown, directory: string): EngineError {
+  const known = storageError(error, `the data directory ${directory} could not be opened`)
+  if (known.code !== 'storage_failed') return known
+  return new EngineError('directory_unusable', known.message, { cause: error })
+}
+
 function primary(error: unknown): number | undefined {
   const code = resultCode(error)
   return code === undefined ? undefined : code & 0xff

@@ -1,14 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { EngineError } from '../error.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { kvOperations } from './kv-operations.ts'
 import { logOperations } from './log-operations.ts'
 import { checkSchema, migrate } from './migrate.ts'
 import { pinOperations } from './pin-operations.ts'
 import { queueOperations } from './queue-operations.ts'
-import { storageError } from './sqlite-error.ts'
+import { openError } from './sqlite-error.ts'
 import type { StorageOptions } from './thread-message.ts'
 import { Transactions } from './transaction.ts'
 
@@ -31,6 +30,8 @@ export function openStorage(options: StorageOptions): Storage {
     stack.use(lockDirectory(options.directory))
     const database = new DatabaseSync(join(options.directory, 'engine.db'))
     stack.defer(() => database.close())
+    // Before the first read: the index of the write-ahead log then needs no file, which a full disk could not hold.
+    database.exec('PRAGMA locking_mode = EXCLUSIVE')
     checkSchema(database)
     configure(database, options)
     migrate(database)
@@ -48,10 +49,8 @@ export function openStorage(options: StorageOptions): Storage {
   }
 }
 
-/** The lock makes this the only connection there is, so the index of the write-ahead log need not be shared memory. */
 function configure(database: DatabaseSync, options: StorageOptions): void {
   database.exec(`
-    PRAGMA locking_mode = EXCLUSIVE;
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = ${options.durability === 'power' ? 'FULL' : 'NORMAL'};
     PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
@@ -62,10 +61,4 @@ function configure(database: DatabaseSync, options: StorageOptions): void {
   if (options.databaseBytesMax !== undefined) {
     database.exec(`PRAGMA max_page_count = ${Math.floor(options.databaseBytesMax / PAGE_BYTES)}`)
   }
-}
-
-function openError(error: unknown, directory: string): EngineError {
-  const known = storageError(error, `the data directory ${directory} could not be opened`)
-  if (known.code !== 'storage_failed') return known
-  return new EngineError('directory_unusable', known.message, { cause: error })
 }

@@ -25,7 +25,8 @@ export class Transactions {
   run(operations: readonly Operation[], bytes: readonly Uint8Array[][]): Outcome[] {
     const attempt = this.#attempt(operations, bytes)
     if (Array.isArray(attempt)) return attempt
-    if (operations.length === 1) return [failed(attempt)]
+    if (attempt.code === 'disk_full') this.#foldLog()
+    else if (operations.length === 1) return [failed(attempt)]
     return operations.flatMap((operation, index) => {
       const alone = this.#attempt([operation], [bytes[index] ?? []])
       return Array.isArray(alone) ? alone : [failed(alone)]
@@ -66,6 +67,18 @@ export class Transactions {
     } catch (error) {
       if (error instanceof EngineError) return failed(error)
       throw error
+    }
+  }
+
+  /**
+   * Folds the write-ahead log into the database, so that the space of what was overwritten since is used again. Fails where
+   * the database itself cannot grow.
+   */
+  #foldLog(): void {
+    try {
+      this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    } catch (error) {
+      if (isFatal(error)) this.#broken = storageError(error, 'the data could not be flushed')
     }
   }
 
