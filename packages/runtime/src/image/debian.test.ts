@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import type { ImageSource } from '@sandlot/protocol'
 import { listErofs, openTestImages, temporaryDirectory } from '@sandlot/testkit'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { openImageStore } from './store.ts'
 
 const noBlobs = async (): Promise<never> => {
@@ -54,6 +56,24 @@ test('a build that is aborted leaves no process, mount or file', { timeout: 60_0
   expect(await readdir(join(directory.path, 'tmp'))).toEqual([])
   expect(await readFile('/proc/mounts', 'utf8')).not.toContain(directory.path)
   expect(await processesThatMention(directory.path)).toEqual([])
+})
+
+test('a build dies with its daemon, and the next one cleans up', { timeout: 60_000 }, async () => {
+  await using directory = await temporaryDirectory()
+  const fixture = join(import.meta.dirname, 'fixtures', 'build-debian.ts')
+  const daemon = spawn(process.execPath, [fixture, directory.path])
+  for await (const line of createInterface({ input: daemon.stdout })) {
+    if (line.includes('installing essential')) break
+  }
+  expect(await processesThatMention(directory.path)).not.toEqual([])
+  daemon.kill('SIGKILL')
+  await vi.waitFor(async () => expect(await processesThatMention(directory.path)).toEqual([]), {
+    timeout: 5_000,
+    interval: 50,
+  })
+  expect(await readdir(join(directory.path, 'tmp'))).toHaveLength(1)
+  await using _next = await openImageStore({ directory: directory.path, openBlob: noBlobs })
+  expect(await readdir(join(directory.path, 'tmp'))).toEqual([])
 })
 
 test('a package that does not exist fails with the lines that say so', async () => {

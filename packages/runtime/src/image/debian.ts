@@ -132,12 +132,19 @@ async function mmdebstrapArguments(
     ...['Acquire::Retries "3"', 'Acquire::Languages "none"'].map((line) => `--aptopt=${line}`),
     ...settings.map((line) => `--aptopt=${line}`),
     ...SLIM.map((line) => `--dpkgopt=${line}`),
+    ...(source.packages.length > 0 ? [`--extract-hook=${tryOut(source.packages)}`] : []),
     `--customize-hook=${FIXED_SHADOW_DATES}`,
     '--',
     source.suite,
     '-',
     list,
   ]
+}
+
+/** Finds a wrong name before anything is installed. The names have no character that a shell knows. */
+function tryOut(packages: readonly string[]): string {
+  const install = `apt-get --simulate --quiet install -- ${packages.join(' ')}`
+  return `APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" ${install} >/dev/null`
 }
 
 async function aptSettings(context: BuildContext): Promise<string[]> {

@@ -74,6 +74,17 @@ test('directories of many blocks are whole and sorted', async () => {
   expect(stdout).toContain(`Size: ${some.length} `)
 })
 
+test('what is inlined behind an inode never crosses a block', async () => {
+  await using directory = await temporaryDirectory()
+  const targets = Array.from({ length: 100 }, (_, index) => 't'.repeat(1 + index * 37))
+  const { path } = await write(
+    directory.path,
+    targets.map((linkPath, index) => ({ path: `${index}`, type: '2', linkPath })),
+  )
+  const links = (await listErofs(path)).filter((line) => line.includes(' symlink '))
+  expect(new Set(links.map((line) => line.split(' ').at(-1)))).toEqual(new Set(targets))
+})
+
 test('hard links share an inode', async () => {
   await using directory = await temporaryDirectory()
   const { path } = await write(directory.path, [
