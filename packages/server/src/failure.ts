@@ -1,5 +1,6 @@
 import { EngineError, type EngineErrorCode } from '@sandlot/engine'
 import { type ErrorCode, SandlotError } from '@sandlot/protocol'
+import { ConnectionLost, StreamCancelled, StreamOver } from '@sandlot/protocol/frames'
 import {
   DriverError,
   type DriverErrorCode,
@@ -35,6 +36,10 @@ export function toSandlotError(error: unknown): SandlotError {
   }
   if (error instanceof EngineError) return fromEngine(error)
   if (error instanceof ZodError) return invalidRequest('the request', error)
+  if (error instanceof StreamCancelled) return new SandlotError('cancelled', error.message)
+  if (error instanceof ConnectionLost || error instanceof StreamOver) {
+    return new SandlotError('cancelled', 'the client is gone', { cause: error })
+  }
   if (isAbort(error)) return new SandlotError('cancelled', 'it was cancelled', { cause: error })
   return new SandlotError('internal', 'the daemon failed; its log says more', { cause: error })
 }

@@ -1,1 +1,3 @@
-export {}
+export { type Announcement, announcement, readAnnouncement } from './announcement.ts'
+export { type DaemonInput, type DaemonOptions, DEFAULT_PORT, daemonOptions } from './config.ts'
+export { type CloseOptions, type Daemon, startDaemon } from './daemon.ts'

@@ -53,6 +53,10 @@ export const SERVER_LIMITS = {
   /** An acquire that waits for room. */
   roomWaits: 20_000,
 
+  blobBytes: 64 * 2 ** 30,
+  /** Lines of a build that its reader has not taken yet. */
+  buildLinesWaiting: 10_000,
+
   /** Streams that one WebSocket has under way. */
   streams: 16_384,
   /** Bytes that wait in the socket of a client that doesn't read, before its streams are held up. */

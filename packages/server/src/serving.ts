@@ -29,17 +29,21 @@ export class Serving {
     this.#state = 'draining'
   }
 
+  /** @throws SandlotError `draining` while it recovers what an earlier daemon left */
+  checkStarted(): void {
+    if (this.#state !== 'starting') return
+    throw new SandlotError('draining', 'the daemon is starting', {
+      hint: 'Wait a moment and try again.',
+    })
+  }
+
   /**
    * A piece of work begins; dispose what comes back when it has ended.
    * @throws SandlotError `draining` unless the daemon serves
    */
   begin(): Disposable {
+    this.checkStarted()
     if (this.#state === 'draining') throw new SandlotError('draining', 'the daemon is stopping')
-    if (this.#state === 'starting') {
-      throw new SandlotError('draining', 'the daemon is starting', {
-        hint: 'Wait a moment and try again.',
-      })
-    }
     this.#underWay += 1
     let over = false
     return {

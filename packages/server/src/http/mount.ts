@@ -14,6 +14,7 @@ import { readBytes, readJson } from './body.ts'
 import type { Bytes, BytesAnswer, Call, Handlers, HeadAnswer, TextAnswer } from './call.ts'
 import { type Idempotency, RequestDigest } from './idempotency.ts'
 import { type Caller, type KeyRing, requireScope } from './keys.ts'
+import type { Answered } from './request-log.ts'
 import { BEGINS_WORK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
 
 export interface MountOptions {
@@ -24,14 +25,7 @@ export interface MountOptions {
   readonly access: AccessRules
   readonly log: Logger
   /** Told of each answered request. */
-  readonly onAnswered: (answered: {
-    readonly route: RouteName | 'unknown'
-    readonly method: string
-    readonly target: string
-    readonly status: number
-    readonly elapsedMs: number
-    readonly error: SandlotError | undefined
-  }) => void
+  readonly onAnswered: (answered: Answered) => void
 }
 
 type HttpContext = Context<{ Bindings: HttpBindings }>
@@ -95,7 +89,11 @@ async function serve(
   const caller = route.path.startsWith('/v1/')
     ? options.keys.authenticate(incoming.headers.authorization)
     : ANONYMOUS
-  if (caller !== ANONYMOUS) requireScope(caller, scopeOf(name))
+  if (caller !== ANONYMOUS) {
+    requireScope(caller, scopeOf(name))
+    // Before all is recovered, an answer such as “unknown” could be wrong.
+    options.serving.checkStarted()
+  }
   if (name === 'connect') throw upgradeWanted()
   using _ = BEGINS_WORK.has(name) ? options.serving.begin() : undefined
 

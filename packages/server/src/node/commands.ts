@@ -45,7 +45,7 @@ export class Commands {
       }
       end = await this.#find(lent, exec)
     }
-    if (keep) this.#keep(lent, { exec, sizeBytes: end.stdout.length + end.stderr.length })
+    if (keep) this.keep(lent, { exec, sizeBytes: end.stdout.length + end.stderr.length })
     return end
   }
 
@@ -64,8 +64,8 @@ export class Commands {
     }
   }
 
-  /** The agent's rings are few: it is told to forget the oldest. */
-  #keep(lent: Lent, kept: Kept): void {
+  /** A command has ended and is still known to the agent, whose rings are few: it is told to forget the oldest. */
+  keep(lent: Lent, kept: Kept): void {
     const all = (this.#kept.get(lent.id) ?? []).filter(({ exec }) => exec !== kept.exec)
     all.push(kept)
     this.#kept.set(lent.id, all)
@@ -77,8 +77,9 @@ export class Commands {
   }
 }
 
-interface Kept {
+export interface Kept {
   readonly exec: string
+  /** Of its output. */
   readonly sizeBytes: number
 }
 

@@ -3,6 +3,7 @@ import { FLAGS, SANDBOX_ENDINGS } from '@sandlot/protocol'
 import { z } from 'zod'
 import { decodeJson, encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import { type OwnershipRecord, ownershipRecord } from './ownership.ts'
 import type { SandboxEnded } from './port.ts'
 
 const sandboxEnded = z.object({
@@ -25,6 +26,14 @@ const sandboxEnded = z.object({
   }),
 })
 
+const endingRecord = z.object({ ended: sandboxEnded, record: ownershipRecord })
+
+/** An ending, with what the sandbox was. */
+export interface Ending {
+  readonly ended: SandboxEnded
+  readonly record: OwnershipRecord
+}
+
 const PREFIX = 'ended/'
 
 /**
@@ -34,7 +43,7 @@ const PREFIX = 'ended/'
 export class Endings {
   readonly #engine: Engine
   /** Oldest first. */
-  readonly #known = new Map<string, SandboxEnded>()
+  readonly #known = new Map<string, Ending>()
 
   private constructor(engine: Engine) {
     this.#engine = engine
@@ -42,46 +51,41 @@ export class Endings {
 
   static async open(engine: Engine): Promise<Endings> {
     const endings = new Endings(engine)
-    const found: SandboxEnded[] = []
+    const found: Ending[] = []
     for (let after: string | undefined; ; ) {
       const page = await engine.kv.list(PREFIX, after === undefined ? {} : { after })
-      for (const entry of page.entries) found.push(sandboxEnded.parse(decodeJson(entry.value)))
+      for (const entry of page.entries) found.push(endingRecord.parse(decodeJson(entry.value)))
       after = page.next
       if (after === undefined) break
     }
-    for (const ended of found.sort((a, b) => a.atMs - b.atMs)) {
-      endings.#known.set(ended.sandbox, ended)
+    for (const ending of found.sort((a, b) => a.ended.atMs - b.ended.atMs)) {
+      endings.#known.set(ending.ended.sandbox, ending)
     }
     return endings
   }
 
-  /** Keeps an ending; gives the one that stands. */
-  async record(ended: SandboxEnded): Promise<SandboxEnded> {
-    const before = this.#known.get(ended.sandbox)
-    if (before) return before
-    this.#known.set(ended.sandbox, ended)
-    await this.#engine.kv.put(PREFIX + ended.sandbox, encodeJson(ended), {
+  /** Keeps an ending; the first of a sandbox stays. */
+  async record(ended: SandboxEnded, record: OwnershipRecord): Promise<void> {
+    if (this.#known.has(ended.sandbox)) return
+    this.#known.set(ended.sandbox, { ended, record })
+    await this.#engine.kv.put(PREFIX + ended.sandbox, encodeJson({ ended, record }), {
       ttlMs: SERVER_LIMITS.endingMs,
     })
     await this.#forgetOldest()
-    return ended
   }
 
-  find(sandbox: string, nowMs: number): SandboxEnded | undefined {
-    const ended = this.#known.get(sandbox)
-    if (ended && ended.atMs + SERVER_LIMITS.endingMs < nowMs) {
+  find(sandbox: string, nowMs: number): Ending | undefined {
+    const ending = this.#known.get(sandbox)
+    if (ending && isOver(ending, nowMs)) {
       this.#known.delete(sandbox)
       return undefined
     }
-    return ended
+    return ending
   }
 
   /** Latest first. */
-  list(nowMs: number): SandboxEnded[] {
-    const fresh = [...this.#known.values()].filter(
-      (ended) => ended.atMs + SERVER_LIMITS.endingMs >= nowMs,
-    )
-    return fresh.reverse()
+  list(nowMs: number): Ending[] {
+    return [...this.#known.values()].filter((ending) => !isOver(ending, nowMs)).reverse()
   }
 
   async #forgetOldest(): Promise<void> {
@@ -91,4 +95,8 @@ export class Endings {
       await this.#engine.kv.delete(PREFIX + oldest)
     }
   }
+}
+
+function isOver({ ended }: Ending, nowMs: number): boolean {
+  return ended.atMs + SERVER_LIMITS.endingMs < nowMs
 }

@@ -1,6 +1,6 @@
 import type { Clock, Engine } from '@sandlot/engine'
 import type { Resources } from '@sandlot/protocol'
-import { GuestError, type ImageStore, type RuntimeDriver } from '@sandlot/runtime'
+import { GuestError, type ImageStore, type RuntimeDriver, type Usage } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import { Commands } from './commands.ts'
@@ -8,6 +8,7 @@ import { Creations } from './creations.ts'
 import { NO_USAGE } from './ended.ts'
 import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
+import type { Entry } from './entry.ts'
 import { unlessAborted } from './lend.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { Ownership } from './ownership.ts'
@@ -144,7 +145,7 @@ export class Node implements NodePort {
 
   async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {
     const entry = this.sandboxes.entries.get(sandbox)
-    return entry?.view() ?? this.endingsKnown.find(sandbox, this.#parts.clock.now())
+    return entry?.view() ?? this.endingsKnown.find(sandbox, this.#parts.clock.now())?.ended
   }
 
   async list(): Promise<readonly NodeSandbox[]> {
@@ -153,6 +154,11 @@ export class Node implements NodePort {
 
   endings({ signal }: { signal: AbortSignal }): AsyncIterable<SandboxEnded> {
     return this.#parts.news.read(signal)
+  }
+
+  /** What a living sandbox uses now; undefined where it can't be told. */
+  async usage({ sandbox }: Entry): Promise<Usage | undefined> {
+    return sandbox && (await this.#parts.driver.usage(sandbox).catch(() => undefined))
   }
 
   async capacity(resources: Resources): Promise<NodeCapacity> {

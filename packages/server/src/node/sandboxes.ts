@@ -126,7 +126,7 @@ export class NodeSandboxes {
   }
 
   #ended(sandbox: string): SandboxEnded | undefined {
-    return this.#parts.endings.find(sandbox, this.#parts.clock.now())
+    return this.#parts.endings.find(sandbox, this.#parts.clock.now())?.ended
   }
 
   #draft(request: AcquireRequest): OwnershipRecord {
@@ -240,7 +240,7 @@ export class NodeSandboxes {
       atMs: clock.now(),
     })
     try {
-      await endings.record(ended)
+      await endings.record(ended, entry.record)
       await ownership.remove(entry.id)
     } catch (error) {
       // It stays owned on disk; the next start finds it dead and records it then.
@@ -264,7 +264,7 @@ export class NodeSandboxes {
     const { stop } = entry
     const ended = neverRan(entry.record, { stop, atMs: clock.now() })
     // A creation that failed may be asked for again; one that was released may not.
-    if (stop) await endings.record(ended).catch(() => {})
+    if (stop) await endings.record(ended, entry.record).catch(() => {})
     entry.end(ended)
   }
 

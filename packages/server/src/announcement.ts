@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SandlotError } from '@sandlot/protocol'
+import { z } from 'zod'
+import { newKey } from './http/keys.ts'
+
+/** `<runDirectory>/daemon.json`: where the daemon of this machine answers. */
+export const announcement = z.object({
+  url: z.string(),
+  pid: z.number(),
+  dataDirectory: z.string(),
+})
+export type Announcement = z.infer<typeof announcement>
+
+const NAME = 'daemon.json'
+
+/** Says where the daemon is, so that CLI and SDK find it; the latest one counts. */
+export async function announce(runDirectory: string, said: Announcement): Promise<void> {
+  await writeWhole(join(runDirectory, NAME), `${JSON.stringify(said)}\n`, 0o644)
+}
+
+/** Takes the announcement back, unless it is another daemon's by now. */
+export async function unannounce(runDirectory: string, pid: number, url: string): Promise<void> {
+  const found = await readAnnouncement(runDirectory)
+  if (found?.pid === pid && found.url === url) await rm(join(runDirectory, NAME), { force: true })
+}
+
+export async function readAnnouncement(runDirectory: string): Promise<Announcement | undefined> {
+  try {
+    return announcement.parse(JSON.parse(await readFile(join(runDirectory, NAME), 'utf8')))
+  } catch {
+    return undefined
+  }
+}
+
+/** The key for everybody on this machine who may read the data directory: made once, mode 0600. */
+export async function localKey(dataDirectory: string): Promise<string> {
+  const path = join(dataDirectory, 'key')
+  const present = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+  const key = present.trim()
+  if (key.length >= KEY_LENGTH_MIN) {
+    await chmod(path, 0o600)
+    return key
+  }
+  const fresh = newKey()
+  await writeWhole(path, `${fresh}\n`, 0o600)
+  return fresh
+}
+
+const KEY_LENGTH_MIN = 32
+
+/** @throws SandlotError `invalid_request` where the directory can't be made */
+export async function makeDirectory(path: string, mode: number): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode })
+  } catch (error) {
+    throw new SandlotError('invalid_request', `cannot make ${path}: ${(error as Error).message}`, {
+      hint: 'Start as root, or choose directories that may be written: --data-directory, --run-directory.',
+      cause: error,
+    })
+  }
+}
+
+/** The file is there whole or as it was. */
+async function writeWhole(path: string, text: string, mode: number): Promise<void> {
+  const part = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.part`
+  await writeFile(part, text, { mode })
+  await rename(part, path)
+}

@@ -1,0 +1,140 @@
+/** How a daemon is set up. The only file of this package that reads the environment. */
+import { availableParallelism, totalmem } from 'node:os'
+import { resolve } from 'node:path'
+import { SandlotError } from '@sandlot/protocol'
+import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
+
+/** Programs that the driver `gvisor` needs, as absolute paths. Default: the runtime's own (`SANDLOT_RUNSC`, …). */
+export type GvisorPrograms = Partial<Pick<GvisorOptions, 'runsc' | 'helper' | 'agent'>>
+
+/** Everything a daemon is told; past this nothing is optional. */
+export interface DaemonOptions {
+  /** Address to listen on. Default 127.0.0.1. `SANDLOT_HOST` */
+  readonly host: string
+  /** Default 8760; 0 takes any free one. `SANDLOT_PORT` */
+  readonly port: number
+  /** What must survive: journal, blobs, images, the local key. Default /var/lib/sandlot. `SANDLOT_DATA_DIRECTORY` */
+  readonly dataDirectory: string
+  /** What lives with the machine, and `daemon.json`, by which others find this daemon. Default /run/sandlot. `SANDLOT_RUN_DIRECTORY` */
+  readonly runDirectory: string
+  /** Default gvisor. `SANDLOT_DRIVER`. A driver that is given is not disposed of. */
+  readonly driver: 'gvisor' | 'fake' | RuntimeDriver
+  /** For the driver gvisor alone. */
+  readonly gvisor: GvisorPrograms
+  /** Name of this node in records and rows. Default `local`. */
+  readonly node: string
+  /** Blanks kept ready. Default four a processor, at most 16. `SANDLOT_POOL` */
+  readonly poolTarget: number
+  /** Sandboxes being started at once. Default one a processor, at least 2. `SANDLOT_CREATIONS` */
+  readonly creationsMax: number
+  /** Room for requests, not for limits. Default 16 times the processors. `SANDLOT_CPUS` */
+  readonly cpus: number
+  /** Default 80 % of the machine's memory. */
+  readonly memoryBytes: number
+  /** Default 4,096. `SANDLOT_SANDBOXES` */
+  readonly sandboxesMax: number
+  /** Whether what was acknowledged also survives a loss of power. Default no (`process`). `SANDLOT_DURABILITY` */
+  readonly durability: 'process' | 'power'
+  /** Pages that may call the API. Default none. */
+  readonly allowedOrigins: readonly string[]
+  /** Default info. `SANDLOT_LOG_LEVEL` */
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** Readable lines, or JSON. Default: lines on a terminal. */
+  readonly logFormat: 'lines' | 'json'
+}
+
+export type DaemonInput = { readonly [K in keyof DaemonOptions]?: DaemonOptions[K] | undefined }
+
+export const DEFAULT_PORT = 8_760
+
+/** What was given, then the environment, then the defaults. @throws SandlotError `invalid_request` naming the setting */
+export function daemonOptions(
+  input: DaemonInput = {},
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): DaemonOptions {
+  const cores = availableParallelism()
+  const number = (name: string, given: number | undefined, fallback: number, range: Range) =>
+    inRange(name, given ?? numberOf(name, environment[name]) ?? fallback, range)
+  const directory = (given: string | undefined, name: string, fallback: string) =>
+    resolve(given ?? environment[name] ?? fallback)
+  return {
+    host: input.host ?? environment.SANDLOT_HOST ?? '127.0.0.1',
+    port: number('SANDLOT_PORT', input.port, DEFAULT_PORT, { min: 0, max: 65_535, whole: true }),
+    dataDirectory: directory(input.dataDirectory, 'SANDLOT_DATA_DIRECTORY', '/var/lib/sandlot'),
+    runDirectory: directory(input.runDirectory, 'SANDLOT_RUN_DIRECTORY', '/run/sandlot'),
+    driver: input.driver ?? oneOf(environment, 'SANDLOT_DRIVER', DRIVERS, 'gvisor'),
+    gvisor: input.gvisor ?? {},
+    node: input.node ?? 'local',
+    poolTarget: number('SANDLOT_POOL', input.poolTarget, Math.min(16, 4 * cores), UP_TO_4096),
+    creationsMax: number('SANDLOT_CREATIONS', input.creationsMax, Math.max(2, cores), {
+      min: 1,
+      max: 1_024,
+      whole: true,
+    }),
+    cpus: number('SANDLOT_CPUS', input.cpus, 16 * cores, { min: 0.1, max: 1e6, whole: false }),
+    memoryBytes: input.memoryBytes ?? Math.floor(machineMemoryBytes() * 0.8),
+    sandboxesMax: number('SANDLOT_SANDBOXES', input.sandboxesMax, 4_096, {
+      min: 1,
+      max: 100_000,
+      whole: true,
+    }),
+    durability:
+      input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),
+    allowedOrigins: input.allowedOrigins ?? [],
+    logLevel: input.logLevel ?? oneOf(environment, 'SANDLOT_LOG_LEVEL', LOG_LEVELS, 'info'),
+    logFormat: input.logFormat ?? (process.stderr.isTTY ? 'lines' : 'json'),
+  }
+}
+
+const DRIVERS = ['gvisor', 'fake'] as const
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+
+interface Range {
+  readonly min: number
+  readonly max: number
+  readonly whole: boolean
+}
+const UP_TO_4096: Range = { min: 0, max: 4_096, whole: true }
+
+/** The smaller of what the machine has and what this process may have. */
+function machineMemoryBytes(): number {
+  const constrained = process.constrainedMemory()
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
+}
+
+function numberOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined
+  const value = Number(text)
+  if (Number.isNaN(value)) throw refused(name, text, 'is not a number')
+  return value
+}
+
+function inRange(name: string, value: number, { min, max, whole }: Range): number {
+  if (value < min || value > max || (whole && !Number.isInteger(value))) {
+    throw refused(
+      name,
+      String(value),
+      `is not ${whole ? 'a whole number' : 'a number'} from ${min} to ${max}`,
+    )
+  }
+  return value
+}
+
+function oneOf<T extends string>(
+  environment: Readonly<Record<string, string | undefined>>,
+  name: string,
+  words: readonly T[],
+  fallback: T,
+): T {
+  const text = environment[name]
+  if (text === undefined || text === '') return fallback
+  const word = words.find((each) => each === text)
+  if (word === undefined) throw refused(name, text, `is none of ${words.join(', ')}`)
+  return word
+}
+
+function refused(name: string, value: string, why: string): SandlotError {
+  return new SandlotError('invalid_request', `${name}: ${JSON.stringify(value)} ${why}`, {
+    hint: `Correct ${name}, or the option of \`sandlot serve\` in its place.`,
+  })
+}

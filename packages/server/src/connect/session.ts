@@ -1,0 +1,133 @@
+import { type ConnectRequest, connectRequest, newId, type SandlotError } from '@sandlot/protocol'
+import { ConnectionLost, Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
+import type { Logger } from 'pino'
+import type { WebSocket } from 'ws'
+import type { CoordinatorPort } from '../coordinator/port.ts'
+import { invalidRequest, toSandlotError } from '../failure.ts'
+import type { Caller } from '../http/keys.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Node } from '../node/node.ts'
+import type { Serving } from '../serving.ts'
+import { VERSION } from '../version.ts'
+import { execAttach } from './exec-attach.ts'
+import { execStart } from './exec-start.ts'
+import { fileList } from './file-list.ts'
+import { fileRead } from './file-read.ts'
+import { fileWrite } from './file-write.ts'
+import { tarIn } from './tar-in.ts'
+import { tarOut } from './tar-out.ts'
+import { worker } from './worker.ts'
+
+/** What the requests of one connection work with. */
+export interface Session {
+  readonly caller: Caller
+  readonly node: Node
+  readonly coordinator: CoordinatorPort
+  readonly serving: Serving
+  readonly log: Logger
+  /** Told of each request when it has ended. */
+  readonly onEnded: (op: ConnectRequest['op'], error: SandlotError | undefined) => void
+}
+
+/**
+ * Does one request and gives its result. It must take what it needs of the stream's data and events before its first `await`.
+ */
+export type Operation<Op extends ConnectRequest['op']> = (
+  stream: MuxStream,
+  request: Extract<ConnectRequest, { op: Op }>,
+  session: Session,
+) => Promise<PayloadMap>
+
+const OPERATIONS: { readonly [Op in ConnectRequest['op']]: Operation<Op> } = {
+  'exec.start': execStart,
+  'exec.attach': execAttach,
+  'file.read': fileRead,
+  'file.write': fileWrite,
+  'file.list': fileList,
+  'tar.out': tarOut,
+  'tar.in': tarIn,
+  worker,
+}
+
+/** Serves one client's WebSocket until it ends. */
+export function serveSocket(socket: WebSocket, session: Session): void {
+  socket.binaryType = 'nodebuffer'
+  let resume = () => {}
+  const isFree = () => socket.bufferedAmount < SERVER_LIMITS.socketBytes
+  const mux = new Mux({
+    side: 'dialled',
+    limits: { streams: SERVER_LIMITS.streams },
+    transport: {
+      write(bytes) {
+        if (socket.readyState !== socket.OPEN) return true
+        socket.send(bytes, () => isFree() && resume())
+        return isFree()
+      },
+      onDrain(callback) {
+        resume = callback
+      },
+    },
+    onOpen: (stream, request) => void serveStream(stream, request, session),
+    onClose: (error) => {
+      const broken = !(error instanceof ConnectionLost)
+      if (broken) session.log.warn({ err: error }, 'a client broke the protocol')
+      socket.close(broken ? PROTOCOL_ERROR : NORMAL)
+    },
+  })
+  socket.on('message', (data, isBinary) => {
+    if (isBinary) mux.receive(data as Buffer)
+    else socket.close(UNSUPPORTED_DATA, 'frames are binary')
+  })
+  socket.on('error', () => socket.terminate())
+  socket.on('close', () => mux.close())
+  keepAlive(socket)
+  mux.hello({ protocol: 1, server: VERSION, session: newId('worker') })
+}
+
+const NORMAL = 1000
+const PROTOCOL_ERROR = 1002
+const UNSUPPORTED_DATA = 1003
+
+async function serveStream(
+  stream: MuxStream,
+  payload: PayloadMap,
+  session: Session,
+): Promise<void> {
+  stream.done.catch(() => {})
+  const parsed = connectRequest.safeParse(payload)
+  if (!parsed.success) return fail(stream, invalidRequest('request', parsed.error))
+  const operation = OPERATIONS[parsed.data.op] as Operation<ConnectRequest['op']>
+  let error: SandlotError | undefined
+  try {
+    stream.result(await operation(stream, parsed.data, session))
+  } catch (thrown) {
+    error = toSandlotError(thrown)
+    if (error.code === 'internal') session.log.error({ err: thrown }, 'a request failed')
+    fail(stream, error)
+  }
+  session.onEnded(parsed.data.op, error)
+}
+
+function fail(stream: MuxStream, { code, message }: SandlotError): void {
+  stream.fail({ code, message: message.slice(0, MESSAGE_LENGTH) })
+}
+
+const MESSAGE_LENGTH = 4_096
+
+/** A client that is gone without a word is noticed. */
+function keepAlive(socket: WebSocket): void {
+  let missed = 0
+  socket.on('pong', () => {
+    missed = 0
+  })
+  socket.on('message', () => {
+    missed = 0
+  })
+  const timer = setInterval(() => {
+    missed += 1
+    if (missed > SERVER_LIMITS.pingsMissed) socket.terminate()
+    else socket.ping()
+  }, SERVER_LIMITS.pingEveryMs)
+  timer.unref()
+  socket.once('close', () => clearInterval(timer))
+}

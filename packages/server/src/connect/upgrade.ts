@@ -1,0 +1,74 @@
+import type { IncomingMessage, Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { ROUTES, SandlotError } from '@sandlot/protocol'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { type AccessRules, checkAccess } from '../http/access.ts'
+import { errorAnswer } from '../http/answer.ts'
+import { type Caller, type KeyRing, requireScope } from '../http/keys.ts'
+import { scopeOf } from '../http/scopes.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Serving } from '../serving.ts'
+
+export interface UpgradeOptions {
+  readonly server: Server
+  readonly keys: KeyRing
+  readonly access: AccessRules
+  readonly serving: Serving
+  readonly onSocket: (socket: WebSocket, caller: Caller) => void
+}
+
+export interface Sockets {
+  readonly count: number
+  /** Says good-bye to all. */
+  close(): void
+}
+
+/** Takes `GET /v1/connect` with the same key as any request; everything else that wants an upgrade is refused. */
+export function serveUpgrades(options: UpgradeOptions): Sockets {
+  const upgrader = new WebSocketServer({
+    noServer: true,
+    maxPayload: SERVER_LIMITS.messageBytes,
+    perMessageDeflate: false,
+  })
+  options.server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
+    duplex.on('error', () => duplex.destroy())
+    try {
+      const caller = admit(request, options)
+      upgrader.handleUpgrade(request, duplex, head, (socket) => options.onSocket(socket, caller))
+    } catch (error) {
+      refuse(duplex, error)
+    }
+  })
+  return {
+    get count() {
+      return upgrader.clients.size
+    },
+    close: () => {
+      for (const socket of upgrader.clients) socket.close(GOING_AWAY, 'the daemon is stopping')
+      upgrader.close()
+    },
+  }
+}
+
+const GOING_AWAY = 1001
+
+function admit(request: IncomingMessage, { keys, access, serving }: UpgradeOptions): Caller {
+  checkAccess(request.headers, access)
+  if (request.url?.split('?')[0] !== ROUTES.connect.path) {
+    throw new SandlotError('route_unknown', 'there is no WebSocket at this path')
+  }
+  const caller = keys.authenticate(request.headers.authorization)
+  requireScope(caller, scopeOf('connect'))
+  serving.checkStarted()
+  return caller
+}
+
+function refuse(duplex: Duplex, error: unknown): void {
+  const { status, body, headers } = errorAnswer(error)
+  const lines = Object.entries({
+    ...headers,
+    connection: 'close',
+    'content-length': Buffer.byteLength(body ?? ''),
+  }).map(([name, value]) => `${name}: ${value}`)
+  duplex.end(`HTTP/1.1 ${status} Refused\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+}

@@ -1,0 +1,216 @@
+/**
+ * The daemon: engine, node, coordinator and API in one process. It is crash-only: a start is a recovery, and whatever a kill leaves
+ * is brought in line by the next start.
+ *
+ * ```
+ * take the data directory ─▶ listen (answers `draining`) ─▶ recover node ─▶ recover runs ─▶ announce, serve, fill the pool
+ * close: refuse new work ─▶ what runs goes on until the deadline ─▶ stop ─▶ give the data directory free
+ * ```
+ */
+import { join } from 'node:path'
+import { type Engine, EngineError, openSqliteEngine, systemClock } from '@sandlot/engine'
+import { SandlotError } from '@sandlot/protocol'
+import { type ImageStore, openImageStore } from '@sandlot/runtime'
+import type { Logger } from 'pino'
+import { announce, localKey, makeDirectory, unannounce } from './announcement.ts'
+import { blobHandlers } from './blobs/handlers.ts'
+import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
+import { type Session, serveSocket } from './connect/session.ts'
+import { type Sockets, serveUpgrades } from './connect/upgrade.ts'
+import { Coordinator } from './coordinator/coordinator.ts'
+import { openDriver } from './driver.ts'
+import { healthHandler } from './health.ts'
+import type { Handlers } from './http/call.ts'
+import { Idempotency } from './http/idempotency.ts'
+import { KeyRing } from './http/keys.ts'
+import { type Listening, listen } from './http/listen.ts'
+import { mountRoutes } from './http/mount.ts'
+import { type Answered, logRequest } from './http/request-log.ts'
+import { imageHandlers } from './images/handlers.ts'
+import { openImageBlob } from './images/open-blob.ts'
+import { openLog } from './log.ts'
+import { watch } from './metrics/gauges.ts'
+import { Metrics, metricsHandler } from './metrics/metrics.ts'
+import { timedEngine } from './metrics/timed-engine.ts'
+import { Node } from './node/node.ts'
+import { runHandlers } from './runs/handlers.ts'
+import { execHandlers } from './sandboxes/execs.ts'
+import { fileHandlers } from './sandboxes/files.ts'
+import { lifeHandlers } from './sandboxes/life.ts'
+import { Serving } from './serving.ts'
+import { Shutdown } from './shutdown.ts'
+
+export interface Daemon {
+  readonly url: string
+  /** The local key, of scope `admin`. */
+  readonly apiKey: string
+  readonly options: DaemonOptions
+  /**
+   * Stops. New work is refused at once; attempts and commands that run have `drainMs` (default 0) to end. A second call ends the
+   * wait. Sandboxes are stopped, unless they are to be found by the next daemon.
+   */
+  close(options?: CloseOptions): Promise<void>
+}
+
+export interface CloseOptions {
+  readonly drainMs?: number
+  /** Default `stop`. */
+  readonly sandboxes?: 'stop' | 'keep'
+}
+
+/**
+ * Starts a daemon and resolves when it serves. Fails with a `SandlotError` that has a hint where the port or the data directory is
+ * another's, or a directory can't be written; then nothing is left running.
+ */
+export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
+  const options = daemonOptions(input)
+  const { runDirectory, dataDirectory } = options
+  await using starting = new AsyncDisposableStack()
+  const log = openLog(options)
+  await makeDirectory(dataDirectory, 0o700)
+  await makeDirectory(runDirectory, 0o755)
+
+  const metrics = new Metrics()
+  const opened = starting.use(await openEngine(options))
+  const engine = timedEngine(opened, (primitive, ms) => metrics.committed(primitive, ms))
+  const apiKey = await localKey(dataDirectory)
+  const parts = await openParts({ options, log, metrics, engine, starting })
+  const api = await openApi({ ...parts, options, log, metrics, engine, apiKey })
+  const { listening, sockets } = api
+  parts.endpoint.url = listening.url
+  const { node, coordinator, serving } = parts
+  const { server, url } = listening
+  const closeSockets = () => sockets.close()
+  const shutdown = new Shutdown({ serving, coordinator, node, server, log, closeSockets })
+  starting.defer(() => shutdown.run({ drainMs: 0, sandboxes: 'stop' }))
+
+  const recovered = await node.recover()
+  await coordinator.recover()
+  serving.serve()
+  node.fill()
+  await announce(runDirectory, { url, pid: process.pid, dataDirectory })
+  log.info({ ...recovered, driver: parts.driver, dataDirectory }, `serving at ${url}`)
+
+  const running = starting.move()
+  return {
+    url,
+    apiKey,
+    options,
+    close: async ({ drainMs = 0, sandboxes = 'stop' } = {}) => {
+      await unannounce(runDirectory, process.pid, url)
+      await shutdown.run({ drainMs, sandboxes })
+      await running.disposeAsync()
+    },
+  }
+}
+
+interface Given {
+  readonly options: DaemonOptions
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly engine: Engine
+}
+
+/** What does the work. What must be closed is put on `starting`. */
+async function openParts(given: Given & { readonly starting: AsyncDisposableStack }) {
+  const { options, log, metrics, engine, starting } = given
+  const images = starting.use(
+    await openImageStore({
+      directory: join(options.dataDirectory, 'images'),
+      openBlob: openImageBlob(engine),
+    }),
+  )
+  const { driver, own } = openDriver(options)
+  if (own) starting.use(driver)
+  const endpoint = { url: '' }
+  const node = await Node.open({
+    node: options.node,
+    endpoint: () => endpoint.url,
+    engine,
+    driver,
+    images,
+    clock: systemClock,
+    log,
+    room: {
+      cpus: options.cpus,
+      memoryBytes: options.memoryBytes,
+      sandboxes: options.sandboxesMax,
+    },
+    poolTarget: options.poolTarget,
+    creationsMax: options.creationsMax,
+    numbers: metrics,
+  })
+  const coordinator = new Coordinator({
+    engine,
+    node,
+    clock: systemClock,
+    imageDigest: async (image) => (await images.find(image))?.digest,
+    warn: (message, error) => log.warn({ err: error }, message),
+  })
+  return { images, node, coordinator, endpoint, driver: driver.name, serving: new Serving() }
+}
+
+/** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
+async function openApi(
+  given: Given & {
+    readonly apiKey: string
+    readonly images: ImageStore
+    readonly node: Node
+    readonly coordinator: Coordinator
+    readonly serving: Serving
+  },
+): Promise<{ readonly listening: Listening; readonly sockets: Sockets }> {
+  const { options, log, metrics, engine, images, node, coordinator, serving } = given
+  const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
+  const handlers: Handlers = {
+    ...healthHandler(serving),
+    ...metricsHandler(metrics),
+    ...lifeHandlers(node, systemClock),
+    ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
+    ...fileHandlers(node),
+    ...imageHandlers(images),
+    ...blobHandlers(engine),
+    ...runHandlers(coordinator),
+  }
+  const onAnswered = (answered: Answered) => {
+    metrics.answered(answered)
+    logRequest(log, answered)
+  }
+  const idempotency = new Idempotency(engine)
+  const app = mountRoutes({
+    handlers,
+    keys,
+    idempotency,
+    serving,
+    access: options,
+    log,
+    onAnswered,
+  })
+  const listening = await listen(app, options)
+  const onEnded: Session['onEnded'] = (op, error) => metrics.streamEnded(op, error?.code ?? 'ok')
+  const sockets = serveUpgrades({
+    server: listening.server,
+    keys,
+    access: options,
+    serving,
+    onSocket: (socket, caller) =>
+      serveSocket(socket, { caller, node, coordinator, serving, log, onEnded }),
+  })
+  watch(metrics.registry, { node, coordinator, serving, sockets: () => sockets.count })
+  return { listening, sockets }
+}
+
+async function openEngine({ dataDirectory, durability }: DaemonOptions): Promise<Engine> {
+  const directory = join(dataDirectory, 'engine')
+  try {
+    return await openSqliteEngine({ directory, durability })
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error
+    const { message, hint, details } = error
+    throw new SandlotError('invalid_request', message, {
+      hint,
+      details: { ...details },
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,14 @@
+import type { Handlers } from './http/call.ts'
+import type { Serving } from './serving.ts'
+import { VERSION } from './version.ts'
+
+/** `GET /healthz`: answered in every state. */
+export function healthHandler(serving: Serving): Pick<Handlers, 'health'> {
+  return {
+    health: async () => ({
+      ok: serving.state === 'serving',
+      version: VERSION,
+      state: serving.state,
+    }),
+  }
+}

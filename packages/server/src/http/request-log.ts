@@ -1,0 +1,32 @@
+import type { RouteName, SandlotError } from '@sandlot/protocol'
+import type { Logger } from 'pino'
+
+/** A request that was answered. */
+export interface Answered {
+  readonly route: RouteName | 'unknown'
+  readonly method: string
+  /** Path with query. */
+  readonly target: string
+  readonly status: number
+  readonly elapsedMs: number
+  readonly error: SandlotError | undefined
+}
+
+/** Asked all the time by machines: not worth a line. */
+const QUIET: ReadonlySet<string> = new Set(['health', 'metrics'])
+const TARGET_LENGTH = 200
+
+/** One line a request: failures of ours as errors, refusals as they are, the rest at `debug`. */
+export function logRequest(log: Logger, answered: Answered): void {
+  const { route, method, target, status, elapsedMs, error } = answered
+  const level = status >= 500 ? 'warn' : 'debug'
+  if (QUIET.has(route) || !log.isLevelEnabled(level)) return
+  log[level](
+    {
+      status,
+      ms: Math.round(elapsedMs * 10) / 10,
+      ...(error ? { code: error.code, why: error.message } : {}),
+    },
+    `${method} ${target.slice(0, TARGET_LENGTH)}`,
+  )
+}

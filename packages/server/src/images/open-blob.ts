@@ -1,0 +1,15 @@
+import { type Digest, type Engine, isEngineError } from '@sandlot/engine'
+import { SandlotError } from '@sandlot/protocol'
+import type { OpenBlob } from '@sandlot/runtime'
+
+/** The contents that images are built from, out of the engine's blobs. */
+export function openImageBlob({ blobs }: Engine): OpenBlob {
+  return async (digest, { signal }) => {
+    try {
+      return (await blobs.open(digest as Digest, { signal })).body
+    } catch (error) {
+      if (!isEngineError(error, 'not_found')) throw error
+      throw new SandlotError('blob_unknown', `no content ${digest}`, { cause: error })
+    }
+  }
+}

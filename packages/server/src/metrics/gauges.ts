@@ -1,0 +1,89 @@
+import { SANDBOX_STATES } from '@sandlot/protocol'
+import { Gauge, type Registry } from 'prom-client'
+import type { CoordinatorPort } from '../coordinator/port.ts'
+import type { Node } from '../node/node.ts'
+import { SERVING_STATES, type Serving } from '../serving.ts'
+
+export interface Watched {
+  readonly node: Node
+  readonly coordinator: CoordinatorPort
+  readonly serving: Serving
+  readonly sockets: () => number
+}
+
+/** Values that are looked at when somebody asks; each look is cheap. */
+export function watch(registry: Registry, { node, coordinator, serving, sockets }: Watched): void {
+  const gauge = (name: string, help: string, look: () => number) =>
+    new Gauge({
+      name: `sandlot_${name}`,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(look())
+      },
+    })
+  const gauges = (name: string, help: string, label: string, look: () => Numbers) =>
+    new Gauge({
+      name: `sandlot_${name}`,
+      help,
+      labelNames: [label],
+      registers: [registry],
+      collect() {
+        for (const [value, number] of Object.entries(look())) this.set({ [label]: value }, number)
+      },
+    })
+
+  gauges('serving', 'State of the daemon: 1 for the one it is in', 'state', () =>
+    Object.fromEntries(SERVING_STATES.map((state) => [state, Number(state === serving.state)])),
+  )
+  gauge('work_under_way', 'Commands and other work that a drain waits for', () => serving.underWay)
+  gauge('sockets', 'WebSockets that are open', sockets)
+
+  gauges('sandboxes', 'Sandboxes of this node', 'state', () => sandboxStates(node))
+  gauges('room_used', 'Room taken by requests of sandboxes', 'of', () => ({ ...node.room.used }))
+  gauges('room_size', 'Room there is', 'of', () => {
+    const { cpus, memoryBytes, sandboxes } = node.room.size
+    return { cpus, memoryBytes, sandboxes }
+  })
+  gauge('room_waiting', 'Requests that wait for room', () => node.room.waiting)
+  gauges('creations', 'Sandboxes being started', 'state', () => ({
+    underWay: node.creations.underWay,
+    waiting: node.creations.waiting,
+    max: node.creations.max,
+  }))
+  gauges('pool_blanks', 'Blanks of the pool', 'state', () => {
+    const { ready, starting, target } = node.pool.numbers
+    return { ready, starting, target }
+  })
+  gauges('pool_takes', 'Blanks taken, times none was there, and blanks that failed', 'how', () => {
+    const { hits, misses, failures } = node.pool.numbers
+    return { hit: hits, miss: misses, failed: failures }
+  })
+  watchRuns(gauge, gauges, coordinator)
+}
+
+type Numbers = Readonly<Record<string, number>>
+
+function watchRuns(
+  gauge: (name: string, help: string, look: () => number) => unknown,
+  gauges: (name: string, help: string, label: string, look: () => Numbers) => unknown,
+  coordinator: CoordinatorPort,
+): void {
+  const numbers = () => coordinator.numbers()
+  gauges('runs', 'Runs', 'state', () => ({ ...numbers().runs }))
+  gauges('episodes', 'Episodes of unfinished runs, and done since the start', 'state', () => ({
+    ...numbers().episodes,
+  }))
+  gauge('workers', 'Workers that are attached', () => numbers().workers)
+  gauge('leases', 'Leases that workers hold', () => numbers().leases)
+  gauge('inputs_waiting', 'Inputs that wait to be decided on', () => numbers().inputsWaiting)
+  gauge('batches_in_flight', 'Batches that wait to be durable', () => numbers().batchesInFlight)
+}
+
+function sandboxStates(node: Node): Numbers {
+  const states: Record<string, number> = Object.fromEntries(
+    SANDBOX_STATES.filter((state) => state !== 'stopped').map((state) => [state, 0]),
+  )
+  for (const { state } of node.sandboxes.entries.values()) states[state] = (states[state] ?? 0) + 1
+  return states
+}

@@ -1,0 +1,61 @@
+import { runName, SandlotError } from '@sandlot/protocol'
+import type { CoordinatorPort } from '../coordinator/port.ts'
+import type { Handlers } from '../http/call.ts'
+
+type RunRoutes =
+  | 'createRun'
+  | 'listRuns'
+  | 'getRun'
+  | 'putTasks'
+  | 'closeRun'
+  | 'cancelRun'
+  | 'pauseRun'
+  | 'resumeRun'
+  | 'deleteRun'
+  | 'getResults'
+  | 'getReport'
+
+/** Runs: all of it is the coordinator's. */
+export function runHandlers(coordinator: CoordinatorPort): Pick<Handlers, RunRoutes> {
+  return {
+    createRun: ({ caller, body }) => coordinator.createRun(caller.project, body),
+    listRuns: ({ caller, query, signal }) =>
+      coordinator.listRuns(caller.project, defined(query), { signal }),
+    getRun: ({ caller, params, signal }) =>
+      coordinator.getRun(caller.project, nameOf(params), { signal }),
+    // Once begun, a change is finished, also for a client that is gone.
+    putTasks: ({ caller, params, body }) =>
+      coordinator.putTasks(caller.project, nameOf(params), body.tasks),
+    closeRun: ({ caller, params }) => coordinator.closeRun(caller.project, nameOf(params)),
+    cancelRun: ({ caller, params }) => coordinator.cancelRun(caller.project, nameOf(params)),
+    pauseRun: ({ caller, params }) => coordinator.pauseRun(caller.project, nameOf(params)),
+    resumeRun: ({ caller, params }) => coordinator.resumeRun(caller.project, nameOf(params)),
+    deleteRun: async ({ caller, params }) => {
+      await coordinator.deleteRun(caller.project, nameOf(params))
+      return undefined
+    },
+    getResults: ({ caller, params, query, signal }) => {
+      const { after, limit, wait: waitMs } = query
+      const wanted = defined({ after, limit, waitMs })
+      return coordinator.getResults(caller.project, nameOf(params), wanted, { signal })
+    },
+    getReport: ({ caller, params, signal }) =>
+      coordinator.getReport(caller.project, nameOf(params), { signal }),
+  }
+}
+
+function nameOf({ name }: Readonly<Record<string, string>>): string {
+  const parsed = runName.safeParse(name)
+  if (parsed.success) return parsed.data
+  const shown = JSON.stringify((name ?? '').slice(0, 64))
+  throw new SandlotError('run_unknown', `${shown} is not the name of a run`)
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+/** Without the fields that are undefined. */
+function defined<T extends object>(value: T): Defined<T> {
+  return Object.fromEntries(
+    Object.entries(value).filter(([, field]) => field !== undefined),
+  ) as Defined<T>
+}

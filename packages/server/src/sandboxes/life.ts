@@ -1,0 +1,119 @@
+import {
+  completeResources,
+  KEEP_WARM_DEFAULT_MS,
+  LIMITS,
+  newId,
+  type Resources,
+  type SandboxView,
+  SandlotError,
+} from '@sandlot/protocol'
+import type { Call, Handlers } from '../http/call.ts'
+import { idFromKey } from '../id-from-key.ts'
+import type { Node } from '../node/node.ts'
+import { sandboxIdOf } from './use.ts'
+import { endedView, liveView } from './view.ts'
+
+type LifeRoutes = 'createSandbox' | 'listSandboxes' | 'getSandbox' | 'stopSandbox'
+
+/** Sandboxes that a client makes and ends by itself. */
+export function lifeHandlers(node: Node, clock: { now(): number }): Pick<Handlers, LifeRoutes> {
+  return {
+    createSandbox: (call) => create(node, call),
+    listSandboxes: async (call) => list(node, call, clock.now()),
+    getSandbox: (call) => get(node, call, clock.now()),
+    stopSandbox: (call) => stop(node, call, clock.now()),
+  }
+}
+
+async function create(node: Node, call: Call<'createSandbox'>): Promise<SandboxView> {
+  const { body, caller, idempotencyKey: key } = call
+  const id = key === undefined ? newId('sandbox') : idFromKey('sandbox', caller.project, key)
+  // A client that is gone and left no key can never find it.
+  const onGone = () => {
+    if (key === undefined) void node.release({ sandbox: id, reason: 'its client left' })
+  }
+  call.signal.addEventListener('abort', onGone, { once: true })
+  try {
+    const entry = await node.sandboxes.acquire({
+      sandbox: id,
+      image: body.from,
+      resources: completed(body.resources),
+      project: caller.project,
+      owner: 'client',
+      epoch: 0,
+      keepWarmMs: body.keepWarm ?? KEEP_WARM_DEFAULT_MS,
+      ...(body.lifetime === undefined ? {} : { lifetimeMs: body.lifetime }),
+      ...(body.env ? { env: body.env } : {}),
+      ...(body.workdir === undefined ? {} : { workdir: body.workdir }),
+      ...(body.user === undefined ? {} : { user: body.user }),
+      ...(body.tags ? { tags: body.tags } : {}),
+    })
+    return liveView(entry)
+  } finally {
+    call.signal.removeEventListener('abort', onGone)
+  }
+}
+
+function completed(input: Parameters<typeof completeResources>[0]): Resources {
+  try {
+    return completeResources(input)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new SandlotError('invalid_request', error.message)
+  }
+}
+
+/** Those that live, oldest first; with `state=stopped` those that ended lately. */
+function list(
+  node: Node,
+  { query, caller }: Call<'listSandboxes'>,
+  nowMs: number,
+): { items: SandboxView[]; next: string | null } {
+  const all =
+    query.state === 'stopped'
+      ? node.endingsKnown.list(nowMs).map(endedView)
+      : [...node.sandboxes.entries.values()].map(liveView)
+  const wanted = all
+    .filter((view) => view.project === caller.project)
+    .filter((view) => query.state === undefined || view.state === query.state)
+    .filter((view) => (query.tag ?? []).every((tag) => hasTag(view, tag)))
+    .map((view) => ({ view, place: `${String(view.createdAtMs).padStart(16, '0')}${view.id}` }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1))
+    .filter(({ place }) => query.after === undefined || place > query.after)
+  const limit = query.limit ?? Math.min(100, LIMITS.itemsPerPage)
+  const page = wanted.slice(0, limit)
+  const next = wanted.length > limit ? (page.at(-1)?.place ?? null) : null
+  return { items: page.map(({ view }) => view), next }
+}
+
+/** `key=value`, or `key` alone for any value. */
+function hasTag({ tags }: SandboxView, tag: string): boolean {
+  const equals = tag.indexOf('=')
+  if (equals < 0) return Object.hasOwn(tags, tag)
+  return tags[tag.slice(0, equals)] === tag.slice(equals + 1)
+}
+
+async function get(node: Node, call: Call<'getSandbox'>, nowMs: number): Promise<SandboxView> {
+  const id = sandboxIdOf(call.params.id)
+  const entry = node.sandboxes.entries.get(id)
+  if (entry?.record.project === call.caller.project) {
+    const usage = await node.usage(entry)
+    return { ...liveView(entry), ...(usage ? { usage } : {}) }
+  }
+  return endedView(findEnding(node, id, call.caller.project, nowMs))
+}
+
+async function stop(node: Node, call: Call<'stopSandbox'>, nowMs: number): Promise<SandboxView> {
+  const id = sandboxIdOf(call.params.id)
+  const entry = node.sandboxes.entries.get(id)
+  if (entry?.record.project === call.caller.project) {
+    await node.release({ sandbox: id, reason: 'stopped by its client' })
+  }
+  return endedView(findEnding(node, id, call.caller.project, nowMs))
+}
+
+function findEnding(node: Node, id: string, project: string, nowMs: number) {
+  const ending = node.endingsKnown.find(id, nowMs)
+  if (ending?.record.project === project) return ending
+  throw new SandlotError('sandbox_unknown', `no sandbox ${id} is known here`)
+}

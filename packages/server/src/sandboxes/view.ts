@@ -1,0 +1,40 @@
+import type { SandboxView } from '@sandlot/protocol'
+import type { Ending } from '../node/endings.ts'
+import type { Entry } from '../node/entry.ts'
+import type { OwnershipRecord } from '../node/ownership.ts'
+
+/** A sandbox that lives, as a caller sees it. */
+export function liveView(entry: Entry): SandboxView {
+  return {
+    ...base(entry.record),
+    state: entry.state === 'ended' ? 'stopped' : entry.state,
+    ...(entry.createMs === undefined ? {} : { createMs: entry.createMs }),
+  }
+}
+
+/** One that ended, and how. */
+export function endedView({ ended, record }: Ending): SandboxView {
+  const { cpuMs, memoryBytes, memoryPeakBytes } = ended.usage
+  return {
+    ...base(record),
+    state: 'stopped',
+    ending: { kind: ended.kind, detail: ended.detail, atMs: ended.atMs },
+    usage: { cpuMs, memoryBytes, memoryPeakBytes },
+  }
+}
+
+function base(record: OwnershipRecord): Omit<SandboxView, 'state'> {
+  return {
+    id: record.sandbox,
+    project: record.project,
+    image: record.image,
+    node: record.node,
+    owner: record.owner,
+    resources: record.resources,
+    tags: record.tags,
+    env: record.env,
+    workdir: record.workdir,
+    createdAtMs: record.createdAtMs,
+    endpoint: record.endpoint,
+  }
+}
