@@ -27,7 +27,7 @@ pub fn launch(request: &Request) -> Result<Value, Fail> {
     let ends = open_sandbox_ends(
         &request.path("in")?,
         &request.path("out")?,
-        request.bytes("pipeBytes")?,
+        request.number("pipeBytes")?,
     )?;
     let pipe_bytes = ends.pipe_bytes;
     create(request, ends, deadline).map_err(|fail| fail.with_log(log_tail(request)))?;

@@ -9,6 +9,7 @@ mod fail;
 mod fifos;
 mod launch;
 mod mount;
+mod reap;
 mod request;
 mod urpc;
 
@@ -46,6 +47,8 @@ fn prepare_process() {
         libc::setrlimit(libc::RLIMIT_NOFILE, &nofile);
         let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &no_core);
+        // A sandbox's first process becomes our child when runsc has ended: see `reap`.
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
         libc::umask(0o077);
     }
@@ -77,6 +80,7 @@ fn perform(request: &Request) -> Result<Value, Fail> {
         "fifos" => fifos::make(request),
         "launch" => launch::launch(request),
         "mount" => mount::mount(request),
+        "reap" => reap::reap(request),
         other => Err(Fail::new("request", format!("unknown op {other:?}"))),
     }
 }

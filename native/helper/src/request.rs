@@ -33,7 +33,7 @@ impl Request {
         c_path(self.text(key)?)
     }
 
-    pub fn bytes(&self, key: &str) -> Result<i32, Fail> {
+    pub fn number(&self, key: &str) -> Result<i32, Fail> {
         let number = self.0.get(key).and_then(Value::as_i64).ok_or_else(|| missing(key))?;
         i32::try_from(number).map_err(|_| missing(key))
     }

@@ -85,6 +85,11 @@ export class FakeDriver implements RuntimeDriver {
     if (!this.capabilities.hotMount) throw unsupported('checkout')
     const found = this.machine.get(blank.hostId)
     if (!found || found.fate) throw gone(blank.hostId, found?.fate)
+    if (found.dressed) {
+      throw new DriverError('create_failed', `blank ${blank.hostId} was checked out before`, {
+        hint: 'a blank is used once: take another one',
+      })
+    }
     return this.#dress(found, spec, wait)
   }
 

@@ -14,7 +14,7 @@ export interface FakeNode {
 
 const NOTHING = new Uint8Array()
 const DIRECTORY: FakeNode = node('directory', NOTHING, 0o755)
-const FIRST: readonly string[] = ['/', '/tmp', '/root', '/etc', '/home', '/work']
+const FIRST: readonly string[] = ['/', '/tmp', '/root', '/etc', '/home']
 const LINKS_MAX = 40
 
 /** Files of one world, by absolute path. */

@@ -63,6 +63,11 @@ export class HostHelper {
     this.#program = program
   }
 
+  /** Undefined while none runs. */
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
   /** Makes both FIFOs. */
   async fifos(paths: { in: string; out: string }): Promise<void> {
     await this.#ask({ op: 'fifos', ...paths }, RUNTIME_LIMITS.helperGraceMs)
@@ -78,13 +83,21 @@ export class HostHelper {
     return reply as { elapsedUs: number }
   }
 
+  /** Takes a dead sandbox's first process out of the process table, where it is the helper's to do. */
+  async reap(pid: number): Promise<void> {
+    await this.#ask({ op: 'reap', pid }, RUNTIME_LIMITS.helperGraceMs)
+  }
+
   /** Ends the helper; sandboxes live on. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#child?.close()
   }
 
-  #ask(request: { readonly op: string }, deadlineMs: number): Promise<unknown> {
+  #ask(
+    request: { readonly op: string; readonly [field: string]: unknown },
+    deadlineMs: number,
+  ): Promise<unknown> {
     if (this.#closed) return Promise.reject(new HelperError('helper', 'it was closed'))
     const child = this.#running()
     const id = ++this.#lastId

@@ -91,6 +91,8 @@ export class Instance {
     await this.#guest?.close()
     // What can't be removed now is found again by its leaf when the next daemon recovers.
     const removed = empty && (await this.leaf.remove(RUNTIME_LIMITS.removeMs).catch(() => false))
+    const { sentryPid } = this.#state
+    if (empty && sentryPid > 0) await this.#context.helper.reap(sentryPid).catch(() => {})
     if (removed) await rm(this.paths.directory, { recursive: true, force: true }).catch(() => {})
     this.#context.instances.delete(this.hostId)
     return fate

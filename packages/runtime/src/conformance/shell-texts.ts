@@ -1,0 +1,63 @@
+import type { FakeCommand, FakeReply, FakeScript } from '../fake/script.ts'
+
+/**
+ * Every shell text of the suite. Real drivers run them; a driver without processes is scripted with what they do, so that both
+ * are held to the same results.
+ */
+export const SHELL = {
+  echo: 'echo out; echo err >&2',
+  exit7: 'exit 7',
+  killItself: 'kill -KILL $$',
+  stdin: 'cat',
+  surroundings: 'echo $GREETING; pwd; id -u',
+  sleep: 'echo before; sleep 1000; echo after',
+  tree: 'sleep 1000 & setsid sleep 1000 & (setsid sh -c "sleep 1000; true" &) ; wait',
+  stubborn: 'trap "" TERM INT HUP; echo deaf; while :; do sleep 1; done',
+  machine: 'hostname; nproc; grep MemTotal /proc/meminfo; ulimit -n',
+  forkBomb:
+    "exec python3 -c \"\nimport os, sys\nfor n in range(1000):\n try:\n  if os.fork() == 0: os.execvp('sleep', ['sleep', '1000'])\n except OSError: print('refused'); sys.exit(3)\n\"",
+  eatMemory: 'exec python3 -c "\nblocks = []\nwhile True: blocks.append(bytearray(8 << 20))\n"',
+  fillDisk:
+    'dd if=/dev/zero of=/fill bs=1M count=4096 2>/dev/null; echo $?; rm /fill; echo x > /after && cat /after',
+  fillAll:
+    'for f in /fill /dev/shm/fill; do dd if=/dev/zero of=$f bs=1M count=4096 2>/dev/null; done; exec python3 -c "print(len(bytearray(96 << 20)))"',
+  manyFiles:
+    "exec python3 -c \"\nimport os\nos.mkdir('/many')\ntry:\n for n in range(200000): os.close(os.open(f'/many/{n}', os.O_CREAT))\nexcept OSError as e: print(e.strerror)\n\"",
+  leaveDaemon: 'echo answer > /work; (setsid sleep 1000 > /dev/null 2>&1 &); echo $$',
+  countProcesses: 'cat /work; ls /proc | grep -c "^[0-9]*$"',
+  replace: 'echo changed > /work; cat /work',
+} as const
+
+const REPLIES: Record<keyof typeof SHELL, (command: FakeCommand) => FakeReply> = {
+  echo: () => ({ stdout: 'out\n', stderr: 'err\n' }),
+  exit7: () => ({ exitCode: 7 }),
+  killItself: () => ({ signal: 9 }),
+  stdin: ({ stdin }) => ({ stdout: stdin }),
+  surroundings: ({ env, cwd, user }) => ({ stdout: `${env.GREETING}\n${cwd}\n${user}\n` }),
+  sleep: () => ({ hangs: true, stdout: 'before\n' }),
+  tree: () => ({ hangs: true }),
+  stubborn: () => ({ hangs: true, stdout: 'deaf\n' }),
+  machine: () => ({ stdout: 'conformance\n1\nMemTotal: 131072 kB\n256\n' }),
+  forkBomb: () => ({ exitCode: 3, stdout: 'refused\n' }),
+  eatMemory: () => ({ dies: 'oom_limit' }),
+  fillDisk: () => ({ stdout: '1\nx\n' }),
+  fillAll: () => ({ stdout: '100663296\n' }),
+  manyFiles: () => ({ stdout: 'No space left on device\n' }),
+  leaveDaemon: ({ files }) => {
+    files.put('/work', 'answer\n')
+    return { stdout: '2\n' }
+  },
+  countProcesses: ({ files }) => ({ stdout: `${Buffer.from(files.bytes('/work') ?? '')}3\n` }),
+  replace: ({ files }) => {
+    files.put('/work', 'changed\n')
+    return { stdout: 'changed\n' }
+  },
+}
+
+/** For a scripted driver. */
+export const conformanceScript: FakeScript = (command) => {
+  const names = Object.keys(SHELL) as (keyof typeof SHELL)[]
+  const name = names.find((each) => SHELL[each] === command.argv[2])
+  if (!name) throw new Error(`no reply for ${command.argv[2]}`)
+  return REPLIES[name](command)
+}

@@ -1,0 +1,24 @@
+import { expect } from 'vitest'
+import type { DriverTest } from './driver.ts'
+import { type DriverHarness, readText, shell, specFor } from './harness.ts'
+import { SHELL } from './shell-texts.ts'
+
+export function worldTests(harness: DriverHarness, driverTest: DriverTest): void {
+  driverTest('a grader sees the files of main, and none of its processes', async ({ driver }) => {
+    const sandbox = await driver.create(specFor(harness))
+    await shell(sandbox, SHELL.leaveDaemon)
+    const sleeping = shell(sandbox, SHELL.sleep)
+    await driver.openGradeWorld(sandbox, { world: 'grade', below: 'main' })
+    expect(await sleeping).toMatchObject({ signal: 9 })
+    const seen = await shell(sandbox, SHELL.countProcesses, { world: 'grade' })
+    // The world's init, the shell, ls or grep.
+    const [answer, count] = seen.stdout.trim().split('\n')
+    expect(answer).toBe('answer')
+    expect(Number(count)).toBeLessThanOrEqual(4)
+    expect(await shell(sandbox, SHELL.replace, { world: 'grade' })).toMatchObject({
+      stdout: 'changed\n',
+    })
+    expect(await readText(sandbox, 'grade', '/work')).toBe('changed\n')
+    await expect(shell(sandbox, SHELL.echo)).rejects.toMatchObject({ code: 'world_not_open' })
+  })
+}

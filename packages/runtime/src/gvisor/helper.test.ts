@@ -1,0 +1,144 @@
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { temporaryDirectory } from '@sandlot/testkit'
+import { describe, expect, test } from 'vitest'
+import { gvisorOptions } from '../config.ts'
+import { HostHelper } from './helper.ts'
+
+const { helper: program } = gvisorOptions()
+const built = existsSync(program)
+
+/** A helper with FIFOs, and a launch of any program in the runtime's place. */
+async function setup() {
+  const directory = await temporaryDirectory()
+  const path = (name: string) => join(directory.path, name)
+  const helper = new HostHelper(program)
+  const launch = (argv: readonly string[], deadlineMs = 5000) =>
+    helper.launch({
+      in: path('in'),
+      out: path('out'),
+      pipeBytes: 2 ** 20,
+      stderr: path('stderr'),
+      log: path('log'),
+      cgroupProcs: [],
+      argv,
+      pidFile: path('pid'),
+      controlSocket: path('control'),
+      container: 'c',
+      deadlineMs,
+    })
+  await helper.fifos({ in: path('in'), out: path('out') })
+  return {
+    helper,
+    launch,
+    path,
+    [Symbol.asyncDispose]: async () => {
+      await helper.close()
+      await directory[Symbol.asyncDispose]()
+    },
+  }
+}
+
+describe.skipIf(!built)(`the host helper${built ? '' : `: ${program} is not built`}`, () => {
+  test('makes FIFOs that only their owner can open', async () => {
+    await using each = await setup()
+    const { mode } = await stat(each.path('in'))
+    expect((mode & 0o777).toString(8)).toBe('600')
+    const again = each.helper.fifos({ in: each.path('in'), out: each.path('out') })
+    await expect(again).rejects.toMatchObject({ stage: 'fifos' })
+  })
+
+  test('gives a program its three descriptors and nothing else', async () => {
+    await using each = await setup()
+    const hanging = each.launch(['/bin/sleep', '1000'], 60_000)
+    hanging.catch(() => {})
+    const asleep = async () =>
+      (await childrenOf(each.helper.pid)).find(({ name }) => name === 'sleep')
+    await expect.poll(asleep).toBeDefined()
+    const pid = (await asleep())?.pid ?? ''
+    const open = (await readdir(`/proc/${pid}/fd`)).map((fd) =>
+      readlinkSync(`/proc/${pid}/fd/${fd}`),
+    )
+    expect(open).toEqual(['in', 'out', 'stderr'].map(each.path))
+    expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toBe('')
+    process.kill(Number(pid), 'SIGKILL')
+    await expect(hanging).rejects.toMatchObject({ stage: 'create' })
+  })
+
+  test('tells the last words of what failed', async () => {
+    await using each = await setup()
+    const failure = each.launch(['/bin/sh', '-c', 'echo last words >&2; exit 3'])
+    await expect(failure).rejects.toMatchObject({
+      stage: 'create',
+      message: expect.stringContaining('3'),
+      log: 'last words\n',
+    })
+  })
+
+  test('a program that hangs is killed at its deadline, with all that it started', async () => {
+    await using each = await setup()
+    const hang = `echo $$ > ${each.path('seen')}; sleep 1000 & echo $! >> ${each.path('seen')}; wait`
+    await expect(each.launch(['/bin/sh', '-c', hang], 300)).rejects.toMatchObject({
+      stage: 'create',
+      message: expect.stringContaining('in time'),
+    })
+    const pids = (await readFile(each.path('seen'), 'utf8')).trim().split('\n')
+    expect(pids).toHaveLength(2)
+    await expect.poll(() => pids.filter((pid) => isRunning(pid))).toEqual([])
+  })
+
+  test('several launches run side by side', async () => {
+    await using each = await setup()
+    const begin = performance.now()
+    const launches = [1, 2, 3, 4].map(() => each.launch(['/bin/sleep', '1000'], 400))
+    await Promise.allSettled(launches)
+    expect(performance.now() - begin).toBeLessThan(1200)
+  })
+
+  test('a program that does not exist, and a control socket that does not', async () => {
+    await using each = await setup()
+    await expect(each.launch(['/nowhere'])).rejects.toMatchObject({ stage: 'spawn' })
+    const start = each.launch(['/bin/sh', '-c', `echo 1 > ${each.path('pid')}`])
+    await expect(start).rejects.toMatchObject({ stage: 'control' })
+  })
+
+  test('what it does not understand is an answer, not its end', async () => {
+    await using each = await setup()
+    const mount = { controlSocket: '/none', container: 'c', destination: '/', deadlineMs: 100 }
+    await expect(each.helper.mount({ ...mount, source: '/nowhere' })).rejects.toMatchObject({
+      stage: 'image',
+    })
+    await expect(
+      each.helper.launch(JSON.parse('{"op":"nonsense","deadlineMs":1}')),
+    ).rejects.toMatchObject({ stage: 'request' })
+  })
+
+  test('a helper that dies fails what is under way, and is started again', async () => {
+    await using each = await setup()
+    const hanging = each.launch(['/bin/sleep', '1000'], 60_000)
+    await expect.poll(() => each.helper.pid && isRunning(String(each.helper.pid))).toBe(true)
+    process.kill(each.helper.pid ?? 0, 'SIGKILL')
+    await expect(hanging).rejects.toMatchObject({ stage: 'helper' })
+    await expect(each.launch(['/bin/false'])).rejects.toMatchObject({ stage: 'create' })
+  })
+})
+
+async function childrenOf(pid: number | undefined): Promise<{ pid: string; name: string }[]> {
+  const tasks = await readdir(`/proc/${pid}/task`)
+  const lists = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8'))
+  const pids = lists.flatMap((list) => list.trim().split(' ')).filter((each) => each !== '')
+  return pids.map((each) => ({
+    pid: each,
+    name: readFileSync(`/proc/${each}/comm`, 'utf8').trim(),
+  }))
+}
+
+/** Not counting what has died and was not yet reaped. */
+function isRunning(pid: string): boolean {
+  try {
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}
