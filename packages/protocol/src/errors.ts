@@ -60,6 +60,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Build it first: `await client.images.build(Image.debian(…))`, or name an image that `sandlot images list` shows.',
   },
+  image_source_invalid: {
+    status: 422,
+    fault: 'caller',
+    retry: false,
+    hint: 'Correct what the message names, or pack the archive again.',
+  },
   image_build_failed: {
     status: 422,
     fault: 'caller',

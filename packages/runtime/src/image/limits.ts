@@ -3,7 +3,6 @@ export const imageLimits = {
   layerBytesMax: 64 * 1024 ** 3,
   /** Everything in one layer; each costs about half a kilobyte of memory while the layer is written. */
   layerEntriesMax: 1_000_000,
-  layersMax: 64,
   pathBytesMax: 4096,
   nameBytesMax: 255,
   /** Directories below one another; keeps recursion over a tree shallow. */

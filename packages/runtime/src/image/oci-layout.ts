@@ -6,6 +6,7 @@ import { createReadStream } from 'node:fs'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { RUNTIME_LIMITS } from '../limits.ts'
 import { verified } from './blob-stream.ts'
 import { sourceInvalid } from './image-error.ts'
 import { imageLimits } from './limits.ts'
@@ -25,7 +26,7 @@ const indexSchema = z.object({ manifests: z.array(descriptorSchema) })
 
 const manifestSchema = z.object({
   config: descriptorSchema,
-  layers: z.array(descriptorSchema).min(1).max(imageLimits.layersMax),
+  layers: z.array(descriptorSchema).min(1).max(RUNTIME_LIMITS.layersMax),
 })
 export type Manifest = z.infer<typeof manifestSchema>
 
