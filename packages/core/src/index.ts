@@ -57,7 +57,7 @@ export type {
   TaskInput,
   Usage,
 } from './run/input.ts'
-export { ownsSandbox } from './run/owner.ts'
+export { isCurrent, ownsSandbox } from './run/owner.ts'
 export { compileRun, type RunPolicy } from './run/policy.ts'
 export type { Attempt, Episode, Group, Run, Worker } from './run/run.ts'
 export { loadRun, type SavedRun, saveRun } from './run/saved.ts'

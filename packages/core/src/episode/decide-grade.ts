@@ -40,7 +40,9 @@ export function gradeGiven(
   const report = attemptOf(episode).report
   const outcome = report?.outcome ?? 'graded'
   const cause = report?.error ? [report.error] : []
-  const ending = settle(decision.run, episode, { outcome, cause, verdict })
+  const settled = settle(decision.run, episode, { outcome, cause, verdict })
+  const proven = settled.next === 'final' && decision.run.policy.grade === 'daemon'
+  const ending = proven ? { ...settled, proven: true as const } : settled
   emit(decision, {
     type: 'attempt_ended',
     ...addressOf(episode),

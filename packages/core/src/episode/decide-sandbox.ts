@@ -7,7 +7,8 @@ import {
   ignore,
   nextLease,
 } from '../run/decision.ts'
-import type { AttemptAddress, Fenced, InputOf, SandboxFate } from '../run/input.ts'
+import type { AttemptAddress, Fenced, InputOf } from '../run/input.ts'
+import type { Episode } from '../run/run.ts'
 import { endingOfFate, overruledBy } from './fate.ts'
 import { settle } from './settle.ts'
 
@@ -53,13 +54,10 @@ export function decideFailed(decision: Decision, input: InputOf<'sandbox_failed'
   }
 }
 
-export function decideLost(
-  decision: Decision,
-  input: AttemptAddress & { readonly fate: SandboxFate },
-): void {
+export function decideLost(decision: Decision, input: InputOf<'sandbox_lost'>): void {
   const { run } = decision
   const { fate } = input
-  const episode = currentEpisode(decision, input)
+  const episode = episodeOfSandbox(decision, input)
   if (!episode) return
   if (episode.phase === 'releasing') {
     decideTornDown(decision, input)
@@ -77,9 +75,9 @@ export function decideLost(
 
 export function decideTornDown(
   decision: Decision,
-  input: AttemptAddress & Partial<Omit<InputOf<'torn_down'>, keyof AttemptAddress>>,
+  input: OfSandbox & Pick<InputOf<'torn_down'>, 'fate' | 'flags' | 'usage'>,
 ): void {
-  const episode = currentEpisode(decision, input)
+  const episode = episodeOfSandbox(decision, input)
   if (!episode) return
   if (episode.phase !== 'releasing') {
     ignore(decision, 'nobody asked for its end')
@@ -114,6 +112,16 @@ export function decideSetupFailed(decision: Decision, input: InputOf<'setup_fail
   const outcome = input.fault === 'workload' ? 'setup_error' : 'infra_create'
   const ending = settle(decision.run, episode, { outcome, cause: [input.cause] })
   emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending })
+}
+
+type OfSandbox = AttemptAddress & { readonly sandbox: string | null }
+
+/** The episode, unless it is another sandbox of the same attempt that is spoken of. */
+function episodeOfSandbox(decision: Decision, input: OfSandbox): Episode | undefined {
+  const episode = currentEpisode(decision, input)
+  const bound = episode?.current?.sandbox ?? null
+  if (bound === null || bound === input.sandbox) return episode
+  return ignore(decision, 'it is not the sandbox that the attempt works in')
 }
 
 function positive(ms: number): number {

@@ -6,6 +6,7 @@ import { dropLease } from '../worker/drop-lease.ts'
 import { platformMs } from './clock.ts'
 import { gradeFailed } from './decide-grade.ts'
 import { agentTimedOut } from './decide-report.ts'
+import { overruledBy, UNKNOWN_FATE } from './fate.ts'
 import { settle } from './settle.ts'
 
 /** The deadline of an episode's phase is met. Always moves the deadline or the episode. */
@@ -21,8 +22,12 @@ export function expire(decision: Decision, episode: Episode): void {
 
 function expireRelease(decision: Decision, episode: Episode): void {
   const tries = attemptOf(episode).releaseTries + 1
-  const again = tries < CORE_LIMITS.releaseTries
-  emit(decision, { type: again ? 'release_retried' : 'torn_down', ...addressOf(episode) })
+  if (tries < CORE_LIMITS.releaseTries) {
+    emit(decision, { type: 'release_retried', ...addressOf(episode) })
+  } else {
+    const ending = overruledBy(decision.run, episode, UNKNOWN_FATE)
+    emit(decision, { type: 'torn_down', ...addressOf(episode), ...(ending ? { ending } : {}) })
+  }
 }
 
 /** What the platform took from the phase is given back before anything is called late. */

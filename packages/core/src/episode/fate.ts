@@ -20,15 +20,22 @@ export function endingOfFate(
 
 /**
  * The end that a recorded fate puts in the place of one that was decided without knowing it, or
- * undefined where that one stands: the sandbox died after it, or it already speaks of no sample
- * that a worker, a clock or a grader vouched for.
+ * undefined where that one stands. Whether the sandbox died before or after its worker spoke is not
+ * asked: clocks of two machines can't tell, and another attempt is cheaper than a wrong reward.
  */
 export function overruledBy(run: Run, episode: Episode, fate: SandboxFate): Ending | undefined {
   const attempt = episode.current
-  const outcome = attempt?.ending?.outcome
-  if (!attempt?.endedIn || !outcome || !VOUCHED.has(outcome)) return undefined
-  if (fate.diedAtMs !== undefined && fate.diedAtMs > episode.phaseAtMs) return undefined
-  return endingOfFate(run, episode, attempt.endedIn, fate)
+  if (!attempt?.endedIn || !attempt.ending?.outcome) return undefined
+  const { ending, endedIn } = attempt
+  if (ending.outcome === null || !VOUCHED.has(ending.outcome)) return undefined
+  if (ending.next === 'final' && ending.proven) return undefined
+  return endingOfFate(run, episode, endedIn, fate)
+}
+
+/** Its node gave no answer to any release: nobody can say that the sandbox lived when it ended. */
+export const UNKNOWN_FATE: SandboxFate = {
+  cause: 'lost',
+  evidence: 'its end was not confirmed by its node',
 }
 
 const SENTENCES: Readonly<Record<SandboxFate['cause'], string>> = {

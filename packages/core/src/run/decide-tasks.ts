@@ -10,7 +10,6 @@ import type { InputOf, TaskInput } from './input.ts'
  */
 export function decideTasks(decision: Decision, input: InputOf<'tasks_put'>): void {
   const { run, step } = decision
-  if (run.closed) throw new SandlotError('run_closed', `the run takes no more tasks`)
   if (input.tasks.length > CORE_LIMITS.tasksPerPut) {
     throw new SandlotError(
       'too_large',
@@ -27,6 +26,10 @@ export function decideTasks(decision: Decision, input: InputOf<'tasks_put'>): vo
       throw new SandlotError('task_conflict', `the key ${key} is there with another content`)
     }
     if (known === 'new' && !twin) added.set(task.key, task)
+  }
+  // A closed run still knows its tasks: a repeated put is no new one.
+  if (run.closed && added.size > 0) {
+    throw new SandlotError('run_closed', 'the run takes no more tasks')
   }
   step.put = { added: added.size, known: input.tasks.length - added.size }
   if (added.size > 0) emit(decision, { type: 'tasks_added', tasks: [...added.values()] })

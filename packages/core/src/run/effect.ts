@@ -25,6 +25,8 @@ export type Effect =
       readonly token: number
       readonly cause: string
     }
+  /** The worker is lost: close its connection, if there is one. It has to attach anew. */
+  | { readonly type: 'drop_worker'; readonly worker: string; readonly cause: string }
   /**
    * End the sandbox, or the creation that is under way (`sandbox` is null). Answered by `torn_down`,
    * also where there is nothing (any more).

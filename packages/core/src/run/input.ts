@@ -60,14 +60,20 @@ type SandboxBody =
       readonly fault: 'caller' | 'capacity' | 'platform'
       readonly cause: string
     } & AttemptAddress)
-  /** The sandbox has ended, and it was not core that asked for it. */
-  | ({ readonly type: 'sandbox_lost'; readonly fate: SandboxFate } & AttemptAddress)
+  /** The sandbox has ended by itself: not because core asked for it. */
+  | ({
+      readonly type: 'sandbox_lost'
+      readonly sandbox: string
+      readonly fate: SandboxFate
+    } & AttemptAddress)
   /**
    * The sandbox is gone, as asked. `fate` is set where it had ended by itself before: that outranks
    * whatever its worker said.
    */
   | ({
       readonly type: 'torn_down'
+      /** As in the effect that is answered: an attempt may have had two, and one is an orphan. */
+      readonly sandbox: string | null
       readonly fate?: SandboxFate
       readonly flags?: readonly Flag[]
       readonly usage?: Usage
@@ -163,8 +169,6 @@ export interface TaskInput {
 export interface SandboxFate {
   readonly cause: 'oom_limit' | 'oom_host' | 'lost' | 'stopped' | 'lifetime'
   readonly evidence: string
-  /** By the node's record. Absent: before anything that its worker said. */
-  readonly diedAtMs?: number
   readonly usage?: Usage
 }
 

@@ -1,3 +1,4 @@
+import type { AttemptAddress, Fenced } from './input.ts'
 import type { Run } from './run.ts'
 
 /**
@@ -6,10 +7,19 @@ import type { Run } from './run.ts'
  */
 export function ownsSandbox(
   run: Run,
-  held: { readonly episode: number; readonly attempt: number; readonly sandbox: string },
+  held: AttemptAddress & { readonly sandbox: string },
 ): boolean {
   const episode = run.live.get(held.episode)
   if (!episode?.current || episode.attempt !== held.attempt) return false
   const { sandbox } = episode.current
   return sandbox === null || sandbox === held.sandbox
+}
+
+/**
+ * Whether a token is still that of what is in progress. Ask before an offer is sent: between the
+ * decision and its turn to be done, the lease may have been given to another.
+ */
+export function isCurrent(run: Run, fenced: Fenced): boolean {
+  const episode = run.live.get(fenced.episode)
+  return episode?.attempt === fenced.attempt && episode.current?.token === fenced.token
 }

@@ -1,5 +1,5 @@
 import { CORE_LIMITS } from '../limits.ts'
-import type { EventOf } from '../run/event.ts'
+import type { EventOf, Sink } from '../run/event.ts'
 import { updateFree } from '../run/index.ts'
 import type { Run, Worker } from '../run/run.ts'
 
@@ -39,11 +39,12 @@ export function applyWorkerLagged(run: Run, event: EventOf<'worker_lagged'>): vo
   worker.detachedAtMs = event.atMs
 }
 
-export function applyWorkerLost(run: Run, event: EventOf<'worker_lost'>): void {
+export function applyWorkerLost(run: Run, event: EventOf<'worker_lost'>, effects: Sink): void {
   const worker = workerOf(run, event.worker)
   run.workers.delete(event.worker)
   run.index.workersDue.remove(worker)
   run.index.free.delete(worker)
+  effects?.push({ type: 'drop_worker', worker: worker.name, cause: event.cause })
 }
 
 function workerOf(run: Run, name: string): Worker {

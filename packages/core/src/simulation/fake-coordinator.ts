@@ -1,0 +1,141 @@
+import { SandlotError } from '@sandlot/protocol'
+import { advance, nextDueMs, recover } from '../run/advance.ts'
+import type { Step } from '../run/decision.ts'
+import type { Effect } from '../run/effect.ts'
+import type { InputBody } from '../run/input.ts'
+import type { Run } from '../run/run.ts'
+import { createFakeJournal, type FakeJournal } from './fake-journal.ts'
+import type { World } from './world.ts'
+
+/** The server's part: a run in memory, a journal that survives it, and a timer. */
+export interface FakeCoordinator {
+  /** null while it is down. */
+  readonly run: Run | null
+  readonly journal: FakeJournal
+  /** Steps so far. */
+  readonly steps: number
+  /** False while it is down. */
+  tell(input: InputBody, durable?: () => void): boolean
+  /** SIGKILL: what was not appended never happened. */
+  die(): void
+  start(): void
+}
+
+export interface CoordinatorHooks {
+  perform(effect: Effect): void
+  /** After each step. */
+  check(run: Run): void
+  /** The live state, and what the log gives, when the log has everything. */
+  compare(live: Run, replayed: Run): void
+  /** It is back: look at what nodes and workers have. */
+  started(): void
+}
+
+interface Taken {
+  readonly step: Step
+  readonly durable: (() => void) | undefined
+}
+
+export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): FakeCoordinator {
+  const { timeline, random, scenario } = world
+  const journal = createFakeJournal(scenario.policy, timeline.nowMs)
+  let run: Run | null = null
+  let life = 0
+  let steps = 0
+  let pending: Taken[] = []
+  let doing: Taken[] = []
+
+  function take(step: Step, durable?: () => void): void {
+    steps++
+    if (run) hooks.check(run)
+    if (pending.length === 0) during(random.between(0.1, 5), flush)
+    pending.push({ step, durable })
+  }
+
+  /** Only what is in the log is done. */
+  function flush(): void {
+    const batch = pending
+    pending = []
+    for (const { step } of batch) journal.append(step.events)
+    if (run && steps % 7 === 0) hooks.compare(run, journal.replayed)
+    if (run && random.chance(0.05)) journal.checkpoint(run)
+    if (doing.length === 0) during(random.between(0, 3), perform)
+    doing.push(...batch)
+    setTimer()
+  }
+
+  /** In the order of the log: rows are recorded by their seq. */
+  function perform(): void {
+    const batch = doing
+    doing = []
+    for (const { step, durable } of batch) {
+      for (const effect of step.effects) performOne(effect)
+      durable?.()
+    }
+  }
+
+  function performOne(effect: Effect): void {
+    if (effect.type !== 'append_result') {
+      hooks.perform(effect)
+      return
+    }
+    const { seq, row } = effect
+    journal.record(seq, row)
+    during(random.between(0, 20), () => tell({ type: 'results_recorded', through: seq }))
+  }
+
+  /** The process does it after a while, unless it is killed first. */
+  function during(delayMs: number, what: () => void): void {
+    const mine = life
+    timeline.after(delayMs, () => {
+      if (life === mine && run) what()
+    })
+  }
+
+  function setTimer(): void {
+    const dueMs = run && nextDueMs(run)
+    if (dueMs === null) return
+    during(Math.max(1, dueMs - timeline.nowMs), () => {
+      const due = run && nextDueMs(run)
+      if (due !== null && due <= timeline.nowMs) tell({ type: 'tick' })
+    })
+  }
+
+  function tell(input: InputBody, durable?: () => void): boolean {
+    if (!run) return false
+    try {
+      take(advance(run, { nowMs: timeline.nowMs, ...input }), durable)
+    } catch (error) {
+      const closed = error instanceof SandlotError && error.code === 'run_closed'
+      if (!closed || !world.truth.cancelled) throw error
+      durable?.() // refused is answered
+    }
+    return true
+  }
+
+  return {
+    get run() {
+      return run
+    },
+    journal,
+    get steps() {
+      return steps
+    },
+    tell,
+    die() {
+      life++
+      run = null
+      pending = []
+      doing = []
+    },
+    start() {
+      run = journal.load()
+      hooks.compare(run, journal.replayed)
+      hooks.compare(run, journal.replay())
+      const tail = journal.results.at(-1)
+      if (tail) tell({ type: 'results_recorded', through: tail.seq })
+      take(recover(run, timeline.nowMs))
+      hooks.started()
+    },
+  }
+}

@@ -1,0 +1,56 @@
+import type { GradeResult, InputBody } from '../run/input.ts'
+import { noteGiven } from './truth.ts'
+import { type EffectOf, insist, type OfSandbox, type World } from './world.ts'
+
+/** The daemon's own grader: a command in the sandbox, found again by its token. */
+export interface FakeGrader {
+  start(effect: EffectOf<'start_grade'>): void
+  cancel(token: number): void
+}
+
+export function createFakeGrader(world: World, isAlive: (of: OfSandbox) => boolean): FakeGrader {
+  const { timeline, random, scenario, truth } = world
+  const { faults } = scenario
+  const started = new Set<number>()
+  const answers = new Map<number, InputBody>()
+  const cancelled = new Set<number>()
+
+  function answer(token: number, input: InputBody): void {
+    answers.set(token, input)
+    insist(
+      world,
+      input,
+      () => answers.get(token) === input && !cancelled.has(token),
+      () => answers.delete(token),
+    )
+  }
+
+  function verdict(effect: EffectOf<'start_grade'>): GradeResult {
+    if (!isAlive(effect)) return { kind: 'failed', cause: 'the sandbox is gone' }
+    if (random.chance(faults.graderFails)) {
+      return random.chance(0.5)
+        ? { kind: 'failed', cause: 'simulated' }
+        : { kind: 'verdict', reward: 'yes' }
+    }
+    const reward = random.below(2)
+    noteGiven(truth, effect.sandbox, { atMs: timeline.nowMs, reward, by: 'daemon' })
+    return { kind: 'verdict', reward }
+  }
+
+  return {
+    start(effect) {
+      const { episode, attempt, token } = effect
+      if (started.has(token)) return
+      started.add(token)
+      const slow = random.chance(faults.graderSlow)
+      const delayMs = slow ? 60_000 : random.spread(scenario.gradeMs, 0.7)
+      timeline.after(delayMs, () => {
+        if (cancelled.has(token)) return
+        answer(token, { type: 'graded', episode, attempt, token, result: verdict(effect) })
+      })
+    },
+    cancel(token) {
+      cancelled.add(token)
+    },
+  }
+}

@@ -1,0 +1,131 @@
+import { SandlotError } from '@sandlot/protocol'
+import type { UnrecordedRow } from '../run/effect.ts'
+import type { Run } from '../run/run.ts'
+import { saveRun } from '../run/saved.ts'
+import type { Scenario } from './scenario.ts'
+import type { Truth } from './truth.ts'
+
+/** What must hold and did not; the message names the rule. */
+export class BrokenInvariant extends Error {
+  override readonly name = 'BrokenInvariant'
+}
+
+function must(holds: boolean, rule: string, found: () => unknown): void {
+  if (!holds) throw new BrokenInvariant(`${rule}: ${JSON.stringify(found())}`)
+}
+
+/** After every step. `owned`: real sandboxes that live and belong to a live attempt. */
+export function checkStep(run: Run, scenario: Scenario, owned: number): void {
+  const { concurrency } = scenario.policy
+  const { slots, counts } = run.index
+  must(slots.size <= concurrency, 'no more slots than the pool has', () => slots.size)
+  must(owned <= concurrency, 'no more sandboxes than the pool has', () => owned)
+  must(
+    run.totals.ended + run.live.size === run.totals.tasks,
+    'every task is live or has ended',
+    () => [run.totals.ended, run.live.size, run.totals.tasks],
+  )
+  let counted = 0
+  for (const count of Object.values(counts)) counted += count
+  must(counted === run.live.size, 'the phases count every live episode once', () => counts)
+  for (const worker of run.workers.values()) {
+    must(worker.leases.size <= scenario.slots, 'no more leases than a worker has slots', () => [
+      worker.name,
+      worker.leases.size,
+    ])
+  }
+}
+
+/** The log gives the state, exactly. */
+export function checkReplay(live: Run, replayed: Run): void {
+  const left = JSON.stringify(saveRun(live))
+  const right = JSON.stringify(saveRun(replayed))
+  must(left === right, 'the log gives the exact state', () => ({ live: left, replayed: right }))
+}
+
+/** When all is over: each row against what really happened. */
+export function checkRow(row: UnrecordedRow, truth: Truth): void {
+  const found = () => row
+  const key = row.sandbox ?? ''
+  const death = truth.deaths.get(key)
+  must(
+    row.valid || (row.reward === null && row.rewards === null),
+    'no reward without a sample',
+    found,
+  )
+  must(row.reward === null || Number.isFinite(row.reward), 'a reward is a finite number', found)
+  if (row.valid) checkSample(row, truth, death)
+  if (row.outcome === 'cancelled_user') {
+    const stopped = death?.cause === 'stopped' || death?.cause === 'lifetime'
+    must(truth.cancelled || stopped, 'cancelled by somebody', found)
+  }
+  must(
+    row.attempts.every(
+      (attempt, i) => i === 0 || attempt.attempt > (row.attempts[i - 1]?.attempt ?? 0),
+    ),
+    'attempts are kept in order',
+    found,
+  )
+}
+
+/** An infrastructure fault never is a reward, and a reward is what was really earned. */
+function checkSample(
+  row: UnrecordedRow,
+  truth: Truth,
+  death: { readonly atMs: number; readonly cause: string } | undefined,
+): void {
+  const found = () => ({ row, death, given: truth.given.get(key) })
+  const key = row.sandbox ?? ''
+  if (row.outcome === 'sandbox_oom') {
+    must(death?.cause === 'oom_limit', 'an oom is the sandbox’s own, with evidence', found)
+    return
+  }
+  const given = (truth.given.get(key) ?? []).filter(({ reward }) => reward === row.reward)
+  must(
+    death === undefined || given.some(({ by, atMs }) => by === 'daemon' && atMs <= death.atMs),
+    'no infrastructure fault with a reward',
+    found,
+  )
+  if (row.outcome === 'graded') must(given.length > 0, 'the reward that was earned', found)
+}
+
+/** When all is over. */
+export function checkEnd(
+  run: Run,
+  rows: readonly { readonly row: UnrecordedRow }[],
+  end: {
+    readonly truth: Truth
+    readonly held: number
+    readonly calm: boolean
+  },
+): void {
+  const { truth, held, calm } = end
+  must(rows.length === run.totals.tasks, 'one result per episode', () => [rows.length, run.totals])
+  must(
+    new Set(rows.map(({ row }) => row.episode)).size === rows.length,
+    'no result twice',
+    () => rows,
+  )
+  must(held === 0, 'every acquired sandbox is released', () => held)
+  must(!calm || truth.reaped === 0, 'nobody else has to clean up', () => truth.reaped)
+  must(run.groups.size === 0, 'every group is completed', () => [...run.groups.keys()])
+  for (const [key, times] of truth.begun) {
+    must(times === 1, 'an agent begins once in a sandbox', () => [key, times])
+  }
+  for (const { row } of rows) checkRow(row, truth)
+}
+
+/** A caller's mistakes are refused, and change nothing. */
+export function mustRefuse(run: Run, code: string, attempt: () => void): void {
+  const before = JSON.stringify(saveRun(run))
+  try {
+    attempt()
+  } catch (error) {
+    must(error instanceof SandlotError && error.code === code, `refused as ${code}`, () =>
+      String(error),
+    )
+    must(JSON.stringify(saveRun(run)) === before, 'a refusal changes nothing', () => code)
+    return
+  }
+  must(false, `refused as ${code}`, () => 'it was taken')
+}

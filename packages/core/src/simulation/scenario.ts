@@ -1,0 +1,104 @@
+import type { GradeSpec } from '@sandlot/protocol'
+import { compileRun, type RunPolicy } from '../run/policy.ts'
+import type { Random } from './random.ts'
+
+/** What one seed makes of the world: how large it is and how much goes wrong in it. */
+export interface Scenario {
+  readonly policy: RunPolicy
+  readonly tasks: number
+  readonly groupSize: number | null
+  readonly nodes: number
+  readonly capacity: boolean
+  readonly workers: number
+  readonly slots: number
+  /** Medians; the agent's and the grader's times are heavy-tailed around them. */
+  readonly agentMs: number
+  readonly gradeMs: number
+  readonly faults: Faults
+  readonly userPauses: boolean
+  readonly userCancels: boolean
+}
+
+/** Probabilities, each per chance it has. */
+export interface Faults {
+  readonly messageLost: number
+  readonly messageLate: number
+  readonly messageDoubled: number
+  readonly createFails: number
+  readonly createHangs: number
+  readonly sandboxDies: number
+  readonly nodeDies: number
+  readonly workerDies: number
+  readonly disconnects: number
+  readonly coordinatorDies: number
+  readonly graderSlow: number
+  readonly graderFails: number
+  readonly agentMisbehaves: number
+  readonly modelFails: number
+}
+
+export function drawScenario(random: Random): Scenario {
+  const calm = random.chance(0.1)
+  const draw = (most: number) => (calm || random.chance(0.4) ? 0 : random.next() * most)
+  const faults: Faults = {
+    messageLost: draw(0.1),
+    messageLate: draw(0.1),
+    messageDoubled: draw(0.2),
+    createFails: draw(0.1),
+    createHangs: draw(0.05),
+    sandboxDies: draw(0.15),
+    nodeDies: draw(0.5),
+    workerDies: draw(0.5),
+    disconnects: draw(0.6),
+    coordinatorDies: draw(0.6),
+    graderSlow: draw(0.1),
+    graderFails: draw(0.15),
+    agentMisbehaves: draw(0.2),
+    modelFails: draw(0.15),
+  }
+  return {
+    policy: drawPolicy(random),
+    tasks: 4 + random.below(28),
+    groupSize: random.chance(0.4) ? 2 + random.below(4) : null,
+    nodes: 1 + random.below(3),
+    capacity: random.chance(0.5),
+    workers: 1 + random.below(3),
+    slots: 1 + random.below(8),
+    agentMs: random.pick([200, 2_000, 20_000]),
+    gradeMs: random.pick([100, 1_000, 5_000]),
+    faults,
+    userPauses: !calm && random.chance(0.2),
+    userCancels: !calm && random.chance(0.15),
+  }
+}
+
+function drawPolicy(random: Random): RunPolicy {
+  const grade: GradeSpec | null = random.pick([
+    null,
+    { kind: 'worker', in: 'world' },
+    { kind: 'command', command: ['true'], in: 'world' },
+  ] as const satisfies (GradeSpec | null)[])
+  return compileRun(
+    {
+      concurrency: 1 + random.below(10),
+      timeout: {
+        create: 20_000,
+        setup: 30_000,
+        agent: random.pick([10_000, 60_000]),
+        model: 15_000,
+        grade: 20_000,
+        ...(random.chance(0.2) ? { total: random.pick([30_000, 120_000]) } : {}),
+      },
+      retry: {
+        infra: random.below(4),
+        model: random.below(3),
+        grade: random.below(3),
+        timeout: random.chance(0.2) ? 1 : 0,
+      },
+      ...(random.chance(0.4) ? { setup: ['true'] } : {}),
+      ...(random.chance(0.2) ? { policy: { episode_error: 'retry', limit: 'mask' } } : {}),
+      ...(grade === null ? {} : { grade }),
+    },
+    { run: 'rn_simulationsimulation', from: 'sha256:simulated' },
+  )
+}

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { simulate } from './index.ts'
+
+const FIRST = Number(process.env.SANDLOT_SEED ?? 1)
+const COUNT = Number(process.env.SANDLOT_SEEDS ?? (process.env.SANDLOT_SEED ? 1 : 500))
+
+test(`${COUNT} simulated runs keep every invariant`, { timeout: 600_000 }, () => {
+  let episodes = 0
+  const outcomes = new Set<string>()
+  for (let seed = FIRST; seed < FIRST + COUNT; seed++) {
+    const simulated = repeatable(seed)
+    episodes += simulated.episodes
+    for (const outcome of Object.keys(simulated.outcomes)) outcomes.add(outcome)
+  }
+  expect(episodes).toBeGreaterThan(0)
+  if (COUNT >= 500) {
+    // A search that never meets an outcome proves nothing about it.
+    expect([...outcomes].sort()).toEqual([
+      'agent_timeout',
+      'cancelled_user',
+      'episode_error',
+      'grade_error',
+      'grade_timeout',
+      'graded',
+      'infra_create',
+      'infra_lost',
+      'limit',
+      'model_error',
+      'sandbox_oom',
+      'setup_error',
+      'task_invalid',
+    ])
+  }
+})
+
+test('a seed gives the same run again', () => {
+  expect(simulate(7)).toEqual(simulate(7))
+})
+
+function repeatable(seed: number) {
+  try {
+    return simulate(seed)
+  } catch (cause) {
+    const command = `SANDLOT_SEED=${seed} npx vitest run packages/core/src/simulation`
+    throw new Error(`seed ${seed} failed; it fails again with\n  ${command}\n${cause}`, { cause })
+  }
+}

@@ -1,0 +1,36 @@
+import type { SandboxFate } from '../run/input.ts'
+
+/**
+ * What really happened, which core can't see: the judge compares its rows with it. Keys are
+ * sandboxes.
+ */
+export interface Truth {
+  readonly deaths: Map<string, { readonly atMs: number; readonly cause: SandboxFate['cause'] }>
+  /** What graders, and where there is none the episodes, really gave, and when. */
+  readonly given: Map<string, Given[]>
+  /** How often an agent's code was begun in a sandbox. */
+  readonly begun: Map<string, number>
+  cancelled: boolean
+  /** Sandboxes that their node ended because nobody owned them. */
+  reaped: number
+}
+
+export interface Given {
+  readonly atMs: number
+  readonly reward: number
+  readonly by: 'daemon' | 'worker'
+}
+
+export function noteGiven(truth: Truth, sandbox: string, given: Given): void {
+  truth.given.set(sandbox, [...(truth.given.get(sandbox) ?? []), given])
+}
+
+export function createTruth(): Truth {
+  return {
+    deaths: new Map(),
+    given: new Map(),
+    begun: new Map(),
+    cancelled: false,
+    reaped: 0,
+  }
+}
