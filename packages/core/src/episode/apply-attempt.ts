@@ -95,6 +95,7 @@ export function applyAttemptEnded(
   if (event.report) keepReport(attempt, null, event.report)
   addFlags(attempt, event.flags)
   if (event.usage) attempt.usage = event.usage
+  if (event.sandbox !== undefined) attempt.sandbox = event.sandbox
   if (ending.next === 'retry' && ending.workerLost) episode.workersLost++
   attempt.ending = ending
   attempt.endedIn = episode.phase

@@ -69,6 +69,7 @@ export function decideLost(decision: Decision, input: InputOf<'sandbox_lost'>): 
     ending: endingOfFate(run, episode, episode.phase, fate),
     gone: true,
     revoke: 'the sandbox is gone',
+    ...(episode.current?.sandbox === null ? { sandbox: input.sandbox } : {}),
     ...(fate.usage ? { usage: fate.usage } : {}),
   })
 }

@@ -58,6 +58,8 @@ export type EventBody =
       readonly ending: Ending
       /** There is no sandbox to give back. */
       readonly gone?: true
+      /** The one that was lost before the word of its creation came. */
+      readonly sandbox?: string
       /** Why whoever works on it has to stop; absent where that one ended by itself. */
       readonly revoke?: string
       readonly report?: ReportBody
