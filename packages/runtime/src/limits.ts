@@ -18,10 +18,10 @@ export const RUNTIME_LIMITS = {
   stopsAtOnce: 16,
   /** One answer of the host helper, beyond the deadline that it was given. */
   helperGraceMs: 5_000,
-  /** Building the agent's image. */
-  agentImageMs: 30_000,
-  /** Layers of one sandbox. */
-  layersMax: 64,
+  /** The agent's image: the agent and its mount points. */
+  agentImageBytesMax: 64 * 2 ** 20,
+  /** Layers of one sandbox: as many as an agent takes. */
+  layersMax: 128,
   /** Of the pipes to and from an agent; less where the machine allows less. */
   pipeBytes: 2 ** 20,
   /** A state file of a sandbox. */

@@ -14,10 +14,10 @@ import {
   type Wait,
 } from '../driver.ts'
 import { sizesOf } from '../gvisor/sizing.ts'
+import { unlessAborted } from '../unless-aborted.ts'
 import { FakeMachine } from './machine.ts'
 import { FakeSandbox } from './sandbox.ts'
 import { type FakeClock, type FakeScript, fewCommands, machineClock } from './script.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 /** What a start or a checkout does instead of succeeding: fail, or wait until its signal aborts. */
 export type FakeCue = 'fail' | 'hang' | undefined

@@ -12,10 +12,10 @@ import type {
   GuestWait,
 } from '../guest/guest.ts'
 import { GuestError } from '../guest/guest-error.ts'
+import { unlessAborted } from '../unless-aborted.ts'
 import { FakeExec } from './exec.ts'
 import { type FakeFiles, text } from './files.ts'
 import type { FakeClock, FakeScript } from './script.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 const LISTED_MAX = 256
 const FIRST_PID = 2

@@ -15,12 +15,12 @@ import type {
   WorldState,
 } from '../guest/guest.ts'
 import { GuestError, GuestLost } from '../guest/guest-error.ts'
+import { unlessAborted } from '../unless-aborted.ts'
 import { FakeExecs } from './execs.ts'
 import { fileCalls } from './file-calls.ts'
 import { FakeFiles } from './files.ts'
 import type { FakeClock, FakeScript } from './script.ts'
 import { tarCalls } from './tar-calls.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 interface FakeWorld {
   state: WorldState

@@ -1,7 +1,7 @@
 import type { LeafLimits } from '../cgroup/cgroups.ts'
 import { DriverError, type GradeWorldSpec, type Sandbox, type SandboxSpec } from '../driver.ts'
-import type { GuestConfiguration, WorldSpec } from '../guest/guest.ts'
-import { GuestError, GuestLost } from '../guest/guest-error.ts'
+import type { Guest, GuestConfiguration, WorldSpec } from '../guest/guest.ts'
+import { GuestError, GuestLost, GuestTimeout } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { layerMountPoint } from './bundle.ts'
 import type { GvisorContext } from './context.ts'
@@ -64,18 +64,26 @@ export async function openGradeWorld(
   const { guest } = instance
   const { spec } = instance.sandbox()
   try {
-    await guest.endWorld(grade.below, { signal, timeoutMs: RUNTIME_LIMITS.endWorldMs })
+    await endWorld(guest, grade.below, signal)
     const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
     await guest.openWorld(worldSpec(spec, grade.world, grade.below), wait)
   } catch (error) {
     if (error instanceof GuestLost) throw await sandboxGone(instance, error)
-    if (error instanceof GuestError && error.code === 'not_empty') {
-      throw new DriverError('world_not_empty', `world ${grade.below} would not end`, {
-        hint: 'grade in a fresh sandbox',
-        cause: error,
-      })
-    }
     throw error
+  }
+}
+
+/** Without an answer in time it is not certain, and so not ended. */
+async function endWorld(guest: Guest, world: string, signal: AbortSignal): Promise<void> {
+  try {
+    await guest.endWorld(world, { signal, timeoutMs: RUNTIME_LIMITS.endWorldMs })
+  } catch (error) {
+    const notEmpty = error instanceof GuestError && error.code === 'not_empty'
+    if (!notEmpty && !(error instanceof GuestTimeout)) throw error
+    throw new DriverError('world_not_empty', `world ${world} would not end`, {
+      hint: 'grade in a fresh sandbox',
+      cause: error,
+    })
   }
 }
 

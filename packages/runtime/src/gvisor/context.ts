@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import type { Cgroups } from '../cgroup/cgroups.ts'
 import { detectCgroups } from '../cgroup/detect.ts'
 import { DriverError } from '../driver.ts'
+import { tryFileLock } from '../image/file-lock.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { Semaphore } from '../semaphore.ts'
 import { agentImage } from './agent-image.ts'
@@ -20,6 +21,7 @@ export class GvisorContext {
   /** Everything started or recovered and not yet gone. */
   readonly instances = new Map<string, Instance>()
   #ready: Promise<{ agentImage: string }> | undefined
+  #lock: Disposable | undefined
 
   constructor(options: GvisorOptions) {
     checkSocketPath(options.stateDirectory)
@@ -53,8 +55,11 @@ export class GvisorContext {
     await this.helper.close()
     await this.cgroups.dispose()
     const { stateDirectory } = this.options
-    const directories = [sandboxesDirectory(stateDirectory), this.emptyDirectory, stateDirectory]
-    for (const directory of directories) await rmdir(directory).catch(() => {})
+    const shared = [sandboxesDirectory, sharedRoot].map((path) => path(stateDirectory))
+    for (const directory of [...shared, this.emptyDirectory]) {
+      await rmdir(directory).catch(() => {})
+    }
+    this.#lock?.[Symbol.dispose]()
   }
 
   async #prepare(): Promise<{ agentImage: string }> {
@@ -63,9 +68,19 @@ export class GvisorContext {
     for (const directory of [...directories, this.emptyDirectory]) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
     }
+    this.#lock ??= lock(stateDirectory)
     await this.cgroups.prepare()
     return { agentImage: await agentImage(this.options) }
   }
+}
+
+/** Two daemons over one directory would end one another's sandboxes. */
+function lock(stateDirectory: string): Disposable {
+  const held = tryFileLock(join(stateDirectory, 'lock'))
+  if (held) return held
+  throw new DriverError('unsupported', `another daemon uses ${stateDirectory}`, {
+    hint: 'stop it, or give this one another SANDLOT_RUN_DIRECTORY',
+  })
 }
 
 function checkSocketPath(stateDirectory: string): void {

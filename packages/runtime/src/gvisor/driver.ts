@@ -13,6 +13,7 @@ import {
   type Wait,
 } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
+import { unlessAborted } from '../unless-aborted.ts'
 import { inBatches } from './batches.ts'
 import { blankLimits, dress, leafLimits, openGradeWorld } from './checkout.ts'
 import { GvisorContext } from './context.ts'
@@ -75,9 +76,9 @@ export class GvisorDriver implements RuntimeDriver {
     return this.#living(sandbox).leaf.usage()
   }
 
-  stop(sandbox: Sandbox | Blank): Promise<Fate> {
+  stop(sandbox: Sandbox | Blank, wait: Wait = {}): Promise<Fate> {
     const instance = this.#context.instances.get(sandbox.hostId)
-    return instance ? instance.end('stop') : sandbox.gone
+    return unlessAborted(wait.signal, instance ? instance.end('stop') : sandbox.gone)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -5,7 +5,9 @@ import { join } from 'node:path'
  * What a sandbox has on this machine, one directory each:
  *
  * ```
+ * <stateDirectory>/lock              of the one daemon that uses it
  * <stateDirectory>/s/                shared by all: the runtime's own
+ * <stateDirectory>/e/                empty
  * <stateDirectory>/b/<hostId>/
  *   state.json                       who it is; written before the start (state.ts)
  *   config.json                      OCI bundle

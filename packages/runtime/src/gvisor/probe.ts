@@ -23,8 +23,7 @@ export async function probeMachine(
     runsc(options.runsc, signal),
     binary('host helper', options.helper),
     binary('guest agent', options.agent),
-    program('mkfs.erofs', ['--version'], 'erofs-utils', true, signal),
-    program('mmdebstrap', ['--version'], 'mmdebstrap', false, signal),
+    mmdebstrap(signal),
     disk(options.dataDirectory),
     memory(),
   ])
@@ -67,19 +66,15 @@ async function binary(name: string, path: string): Promise<ProbeFinding> {
   return finding(name, ok, ok ? path : `no program at ${path}`, 'run ./sandlot build')
 }
 
-async function program(
-  name: string,
-  args: readonly string[],
-  debianPackage: string,
-  required: boolean,
-  signal: AbortSignal | undefined,
-): Promise<ProbeFinding> {
-  const outcome = await run(name, args, withSignal(signal)).catch(() => undefined)
+/** Only images of Debian need it. */
+async function mmdebstrap(signal: AbortSignal | undefined): Promise<ProbeFinding> {
+  const outcome = await run('mmdebstrap', ['--version'], withSignal(signal)).catch(() => undefined)
   const ok = outcome?.exitCode === 0
-  const found = ok
-    ? (`${outcome?.stdout}\n${outcome?.stderr}`.trim().split('\n')[0] ?? '')
-    : 'not found'
-  return { ...finding(name, ok, found, `apt-get install ${debianPackage}`), required }
+  const found = ok ? outcome.stdout.trim() : 'not found'
+  return {
+    ...finding('mmdebstrap', ok, found, 'apt-get install mmdebstrap'),
+    required: false,
+  }
 }
 
 async function disk(path: string): Promise<ProbeFinding> {
