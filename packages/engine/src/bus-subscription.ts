@@ -1,6 +1,7 @@
 import type { BusMessage } from './bus.ts'
 import { EngineError } from './error.ts'
 import { SUBSCRIBER_BYTES_MAX, SUBSCRIBER_MESSAGES_MAX } from './limits.ts'
+import { onAbort } from './on-abort.ts'
 import { Wake } from './wake.ts'
 
 /**
@@ -9,24 +10,20 @@ import { Wake } from './wake.ts'
  */
 export class Subscription implements AsyncIterableIterator<BusMessage> {
   readonly #tokens: readonly string[]
-  readonly #signals: readonly (AbortSignal | undefined)[]
   readonly #ended: () => void
   readonly #news = new Wake()
   #messages: BusMessage[] = []
   #bytes = 0
   #over = false
   #error: unknown
-  readonly #abort: () => void
+  readonly #forget: readonly (() => void)[]
 
   constructor(pattern: string, signals: readonly (AbortSignal | undefined)[], ended: () => void) {
     this.#tokens = pattern.split('.')
-    this.#signals = signals
     this.#ended = ended
-    this.#abort = () => this.#end(this.#signals.find((signal) => signal?.aborted)?.reason)
-    for (const signal of signals) {
-      signal?.throwIfAborted()
-      signal?.addEventListener('abort', this.#abort)
-    }
+    const abort = () => this.#end(signals.find((signal) => signal?.aborted)?.reason)
+    for (const signal of signals) signal?.throwIfAborted()
+    this.#forget = signals.map((signal) => onAbort(signal, abort))
   }
 
   matches(subject: string): boolean {
@@ -83,7 +80,7 @@ export class Subscription implements AsyncIterableIterator<BusMessage> {
     this.#error = error
     this.#messages = []
     this.#bytes = 0
-    for (const signal of this.#signals) signal?.removeEventListener('abort', this.#abort)
+    for (const forget of this.#forget) forget()
     this.#news.wake()
     this.#ended()
   }

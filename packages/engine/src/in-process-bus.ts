@@ -12,6 +12,7 @@ import { Subscription } from './bus-subscription.ts'
 import type { Clock } from './clock.ts'
 import { EngineError } from './error.ts'
 import { BUS_BYTES_MAX, REQUEST_MS_DEFAULT, TIMEOUT_MS_MAX } from './limits.ts'
+import { onAbort } from './on-abort.ts'
 
 export interface InProcessBusOptions {
   readonly clock: Clock
@@ -57,8 +58,7 @@ export class InProcessBus implements Bus {
       reject(new EngineError('deadline_exceeded', late)),
     )
     const abort = () => reject((signal?.aborted ? signal : this.#closing).reason)
-    signal?.addEventListener('abort', abort)
-    this.#closing.addEventListener('abort', abort)
+    const stops = [signal, this.#closing].map((source) => onAbort(source, abort))
     this.#delivery(payload, (copy) => {
       this.#handle(subject, copy, over.signal).then(
         (reply) => this.#delivery(reply, resolve),
@@ -69,8 +69,7 @@ export class InProcessBus implements Bus {
       return await promise
     } finally {
       cancelTimer()
-      signal?.removeEventListener('abort', abort)
-      this.#closing.removeEventListener('abort', abort)
+      for (const stop of stops) stop()
       over.abort(new EngineError('deadline_exceeded', `nobody waits for ${subject} any more`))
     }
   }

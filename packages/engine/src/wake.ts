@@ -1,3 +1,5 @@
+import { onAbort } from './on-abort.ts'
+
 /**
  * Remembers that something happened until somebody asks. One waiter at a time; waking twice before it asks counts once.
  */
@@ -21,11 +23,7 @@ export class Wake {
     if (this.#happened) return
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#resolve = resolve
-    const stops = signals.map((signal) => {
-      const abort = () => reject(signal?.reason)
-      signal?.addEventListener('abort', abort, { once: true })
-      return () => signal?.removeEventListener('abort', abort)
-    })
+    const stops = signals.map((signal) => onAbort(signal, () => reject(signal?.reason)))
     try {
       await promise
     } finally {

@@ -6,6 +6,7 @@ import { bytes, expectCode, type MakeEngine } from './engine-under-test.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
+/** What every store of blobs must do. */
 export function describeBlobs(makeEngine: MakeEngine): void {
   describe('blobs', () => {
     describeStoring(makeEngine)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { BUS_BYTES_MAX, SUBSCRIBER_MESSAGES_MAX } from '../limits.ts'
 import { bytes, expectCode, type MakeEngine, take, text } from './engine-under-test.ts'
 
+/** What every bus must do. */
 export function describeBus(makeEngine: MakeEngine): void {
   describe('bus', () => {
     describeRequests(makeEngine)

@@ -34,6 +34,7 @@ const STEPS: readonly Step[] = [
   { name: 'release', run: ({ kv }) => kv.put('run/1/owner', bytes('released')) },
 ]
 
+/** What every engine must hold over a crash between two primitives, or in the middle of one. */
 export function describeCrashes(makeEngine: MakeEngine): void {
   describe('a crash between any two primitives', () => {
     test.each(STEPS.map(({ name }, index) => [name, index] as const))(

@@ -3,6 +3,7 @@ import type { Kv, KvEvent } from '../kv.ts'
 import { PAGE_BYTES_MAX, SWEEP_ROWS_MAX, VALUE_BYTES_MAX } from '../limits.ts'
 import { bytes, expectCode, type MakeEngine, take, text } from './engine-under-test.ts'
 
+/** What every kv must do. */
 export function describeKv(makeEngine: MakeEngine): void {
   describe('kv', () => {
     describeValues(makeEngine)

@@ -5,6 +5,7 @@ import { bytes, expectCode, type MakeEngine, text } from './engine-under-test.ts
 
 const LEASE_MS = 60_000
 
+/** What every queue must do. */
 export function describeQueue(makeEngine: MakeEngine): void {
   describe('queue', () => {
     describeLeasing(makeEngine)

@@ -25,6 +25,11 @@ export function text(payload: Uint8Array): string {
   return new TextDecoder().decode(payload)
 }
 
+/** Payloads of records as text. */
+export function texts(records: readonly { readonly bytes: Uint8Array }[]): string[] {
+  return records.map((record) => text(record.bytes))
+}
+
 /** The call must fail with the engine's error of this code. Returns its details. */
 export async function expectCode(call: Promise<unknown>, code: EngineErrorCode) {
   const error = await call.then(

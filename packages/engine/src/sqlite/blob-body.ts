@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import type { Digest } from '../blobs.ts'
 import { EngineError } from '../error.ts'
 import { BLOB_CHUNK_BYTES } from '../limits.ts'
+import { onAbort } from '../on-abort.ts'
 import { storageError } from './sqlite-error.ts'
 
 export interface ReadBlobOptions {
@@ -21,9 +22,9 @@ export function readBlob(options: ReadBlobOptions): ReadableStream<Uint8Array> {
   const hash = verify && createHash('sha256')
   let at = options.offset
   const end = options.offset + options.length
-  let abort = () => {}
+  let forgetSignal = () => {}
   const release = async () => {
-    signal?.removeEventListener('abort', abort)
+    forgetSignal()
     await handle.close()
   }
   const check = async () => {
@@ -38,11 +39,10 @@ export function readBlob(options: ReadBlobOptions): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        abort = () => {
+        forgetSignal = onAbort(signal, () => {
           controller.error(signal?.reason)
           release().catch(() => {})
-        }
-        signal?.addEventListener('abort', abort, { once: true })
+        })
       },
       async pull(controller) {
         try {

@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { checkSize, invalid } from '../argument.ts'
 import type { BlobInfo, BlobSource, Digest } from '../blobs.ts'
 import { BLOB_CHUNK_BYTES } from '../limits.ts'
+import { onAbort } from '../on-abort.ts'
 import { type BlobFiles, io } from './blob-files.ts'
 
 export interface WriteIncomingOptions {
@@ -64,11 +65,7 @@ async function* chunksOf(
   }
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   aborted.catch(() => {})
-  const stops = signals.map((signal) => {
-    const abort = () => reject(signal?.reason)
-    signal?.addEventListener('abort', abort)
-    return () => signal?.removeEventListener('abort', abort)
-  })
+  const stops = signals.map((signal) => onAbort(signal, () => reject(signal?.reason)))
   const iterator = source[Symbol.asyncIterator]()
   let ended = false
   try {

@@ -6,6 +6,7 @@ import {
   TRANSACTION_BYTES_MAX,
   TRANSACTION_OPERATIONS_MAX,
 } from '../limits.ts'
+import { onAbort } from '../on-abort.ts'
 import type { OperationKind, Request, Result } from './operation.ts'
 import { packBytes, unpackBytes } from './packed-bytes.ts'
 import { type Pending, settlePending } from './pending.ts'
@@ -48,7 +49,7 @@ export interface Reply<K extends OperationKind> {
 export class Journal {
   readonly #worker: Worker
   /** Not yet with the storage thread. */
-  #waiting: Pending[] = []
+  readonly #waiting = new Set<Pending>()
   /** With the storage thread, batch by batch. */
   readonly #inFlight: Pending[][] = []
   #backlogBytes = 0
@@ -114,15 +115,12 @@ export class Journal {
       resolve: resolve as Pending['resolve'],
       reject,
       committed: committed as Pending['committed'],
-      abort: undefined,
+      forgetSignal: () => {},
     }
-    if (signal) {
-      pending.abort = () => this.#abort(pending)
-      signal.addEventListener('abort', pending.abort, { once: true })
-    }
+    pending.forgetSignal = onAbort(signal, () => this.#abort(pending))
     this.#backlogOperations += 1
     this.#backlogBytes += sizeBytes
-    this.#waiting.push(pending)
+    this.#waiting.add(pending)
     this.#scheduleFlush()
     return promise
   }
@@ -171,7 +169,7 @@ export class Journal {
   }
 
   #flush(): void {
-    while (this.#waiting.length > 0 && this.#inFlight.length < BATCHES_IN_FLIGHT_MAX) {
+    while (this.#waiting.size > 0 && this.#inFlight.length < BATCHES_IN_FLIGHT_MAX) {
       const batch = this.#takeBatch()
       this.#inFlight.push(batch)
       const bytes = packBytes(batch.map((pending) => pending.bytes))
@@ -181,20 +179,16 @@ export class Journal {
   }
 
   #takeBatch(): Pending[] {
-    let count = 0
+    const batch: Pending[] = []
     let sizeBytes = 0
     for (const pending of this.#waiting) {
       sizeBytes += pending.sizeBytes
-      if (count > 0 && sizeBytes > TRANSACTION_BYTES_MAX) break
-      count += 1
-      if (count === TRANSACTION_OPERATIONS_MAX) break
+      if (batch.length > 0 && sizeBytes > TRANSACTION_BYTES_MAX) break
+      batch.push(pending)
+      this.#waiting.delete(pending)
+      if (batch.length === TRANSACTION_OPERATIONS_MAX) break
     }
-    if (count === this.#waiting.length) {
-      const batch = this.#waiting
-      this.#waiting = []
-      return batch
-    }
-    return this.#waiting.splice(0, count)
+    return batch
   }
 
   #post(message: ToStorage, transfer: ArrayBuffer[] = []): void {
@@ -225,9 +219,7 @@ export class Journal {
 
   /** What has not gone to the thread yet is withdrawn; what has goes on without its caller. */
   #abort(pending: Pending): void {
-    const index = this.#waiting.indexOf(pending)
-    if (index >= 0) {
-      this.#waiting.splice(index, 1)
+    if (this.#waiting.delete(pending)) {
       this.#release(pending)
       this.#signalIdle()
     }
@@ -240,12 +232,13 @@ export class Journal {
   }
 
   #signalIdle(): void {
-    if (this.#waiting.length === 0 && this.#inFlight.length === 0) this.#idle?.()
+    if (this.#waiting.size === 0 && this.#inFlight.length === 0) this.#idle?.()
   }
 
   #fail(message: string): void {
     this.#ended ??= new EngineError('storage_failed', message)
-    const lost = [...this.#inFlight.splice(0).flat(), ...this.#waiting.splice(0)]
+    const lost = [...this.#inFlight.splice(0).flat(), ...this.#waiting]
+    this.#waiting.clear()
     for (const pending of lost) {
       this.#release(pending)
       settlePending(pending, () => pending.reject(this.#ended))

@@ -32,7 +32,7 @@ test(`keeps every acknowledged record over ${ROUNDS} SIGKILLs, without gap or do
   const random = generator(SEED)
   const acknowledged = new Map<number, number>()
   for (let round = 0; round < ROUNDS; round++) {
-    await killAfter(Math.floor(random() ** 3 * 1500), acknowledged)
+    await killAfter(Math.floor(random() ** 3 * 500), acknowledged)
     await using engine = await openSqliteEngine({ directory })
     for (let writer = 0; writer < WRITERS; writer++) {
       const numbers = await read(engine, `writer/${writer}`)

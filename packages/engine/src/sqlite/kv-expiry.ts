@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Revision } from '../kv.ts'
+import { onAbort } from '../on-abort.ts'
 import type { Journal } from './journal.ts'
 
 /** A failed sweep is tried again after this time: entries are absent from their instant on, sweeping only tells and tidies. */
@@ -21,7 +22,7 @@ export class KvExpiry {
   /** Sweeps at once, which also finds when the next is due. */
   constructor(options: KvExpiryOptions) {
     this.#options = options
-    options.closing.addEventListener('abort', () => this.#disarm())
+    onAbort(options.closing, () => this.#disarm())
     this.#sweep()
   }
 

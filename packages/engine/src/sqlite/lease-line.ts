@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { onAbort } from '../on-abort.ts'
 import type { Lease } from '../queue.ts'
 import type { Journal, Reply } from './journal.ts'
 import type { LeaseWant } from './operation.ts'
@@ -25,7 +26,7 @@ export interface LeaseLineOptions {
  */
 export class LeaseLine {
   readonly #options: LeaseLineOptions
-  #line: Waiter[] = []
+  readonly #line = new Set<Waiter>()
   #asking = false
   #askAgain = false
   #due: { atMs: number; cancel: () => void } | undefined
@@ -45,16 +46,14 @@ export class LeaseLine {
       : undefined
     const abort = () =>
       this.#settle(waiter, () => reject((signal?.aborted ? signal : closing).reason))
-    signal?.addEventListener('abort', abort)
-    closing.addEventListener('abort', abort)
-    this.#line.push(waiter)
+    const stops = [signal, closing].map((source) => onAbort(source, abort))
+    this.#line.add(waiter)
     this.#ask()
     try {
       return await promise
     } finally {
       cancelTimer?.()
-      signal?.removeEventListener('abort', abort)
-      closing.removeEventListener('abort', abort)
+      for (const stop of stops) stop()
     }
   }
 
@@ -75,8 +74,8 @@ export class LeaseLine {
       this.#askAgain = true
       return
     }
-    if (this.#line.length === 0) return
-    const asked = this.#line.slice(0, WANTS_MAX)
+    if (this.#line.size === 0) return
+    const asked = first(this.#line, WANTS_MAX)
     const { queue, journal, clock } = this.#options
     const request = { queue, wants: asked.map((waiter) => waiter.want), nowMs: clock.now() }
     this.#asking = true
@@ -122,20 +121,20 @@ export class LeaseLine {
   #settle(waiter: Waiter, answer: () => void): void {
     if (waiter.done) return
     waiter.done = true
-    this.#line.splice(this.#line.indexOf(waiter), 1)
+    this.#line.delete(waiter)
     answer()
     this.#rest()
   }
 
   #rest(): void {
-    if (this.#line.length > 0) return
+    if (this.#line.size > 0) return
     this.#due?.cancel()
     this.#due = undefined
     if (!this.#asking) this.#options.emptied()
   }
 
   #arm(atMs: number): void {
-    if (this.#line.length === 0) return
+    if (this.#line.size === 0) return
     if (this.#due && this.#due.atMs <= atMs) return
     this.#due?.cancel()
     const cancel = this.#options.clock.after(atMs - this.#options.clock.now(), () => {
@@ -153,4 +152,13 @@ interface Waiter {
   done: boolean
   readonly resolve: (leases: Lease[]) => void
   readonly reject: (reason: unknown) => void
+}
+
+function first<T>(items: Iterable<T>, count: number): T[] {
+  const taken: T[] = []
+  for (const item of items) {
+    if (taken.length === count) break
+    taken.push(item)
+  }
+  return taken
 }

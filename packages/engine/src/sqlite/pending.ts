@@ -9,12 +9,12 @@ export interface Pending {
   readonly resolve: (reply: { result: unknown; bytes: readonly Uint8Array[] }) => void
   readonly reject: (reason: unknown) => void
   readonly committed: ((result: unknown) => void) | undefined
-  /** The listener on `signal`. */
-  abort: (() => void) | undefined
+  /** Ends the watch on `signal`. */
+  forgetSignal: () => void
 }
 
 /** Answers the caller and lets go of its signal; a second answer has no effect. */
 export function settlePending(pending: Pending, answer: () => void): void {
-  if (pending.abort) pending.signal?.removeEventListener('abort', pending.abort)
+  pending.forgetSignal()
   answer()
 }

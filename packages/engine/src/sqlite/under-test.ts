@@ -36,3 +36,9 @@ export const makeSqliteEngine: MakeEngine = async ({ busFaults } = {}) => {
     },
   }
 }
+
+/** A directory that is removed with all that is in it. */
+export async function temporaryDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'sandlot-engine-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
+}
