@@ -33,6 +33,7 @@ pub fn launch(request: &Request) -> Result<Value, Fail> {
     create(request, ends, deadline).map_err(|fail| fail.with_log(log_tail(request)))?;
     let created = Instant::now();
     let pid = read_pid(request.text("pidFile")?)?;
+    prefer_for_oom(pid).map_err(|error| Fail::io("oom", error))?;
     start(request, deadline).map_err(|fail| fail.with_log(log_tail(request)))?;
     Ok(json!({
         "sentryPid": pid,
@@ -63,14 +64,13 @@ fn create(request: &Request, ends: SandboxEnds, deadline: Instant) -> Result<(),
     wait(&mut child, deadline)
 }
 
-/// Runs between fork and exec: system calls only.
+/// Runs between fork and exec: system calls only. `prefer_for_oom` says why the score.
 fn enter(cgroup_procs: &[CString]) -> std::io::Result<()> {
     unsafe {
         for path in cgroup_procs {
             write_once(path.as_ptr(), b"0")?;
         }
-        // When the machine runs out of memory, sandboxes go before the daemon does.
-        let _ = write_once(c"/proc/self/oom_score_adj".as_ptr(), b"500");
+        let _ = write_once(c"/proc/self/oom_score_adj".as_ptr(), b"-900");
         if libc::setsid() < 0 {
             return Err(std::io::Error::last_os_error());
         }
@@ -126,6 +126,12 @@ fn ends_in_time(pidfd: &OwnedFd, deadline: Instant) -> bool {
 fn read_pid(path: &str) -> Result<u32, Fail> {
     let text = std::fs::read_to_string(path).map_err(|error| Fail::io("pid", error))?;
     text.trim().parse().map_err(|_| Fail::new("pid", format!("{text:?} is no pid")))
+}
+
+/// Out of memory, in its cgroup or on the whole machine, a sandbox dies as a whole and before the daemon: the kernel prefers its
+/// sentry, with which all others end. Those inherited the opposite from `enter`, because half a sandbox is of no use.
+fn prefer_for_oom(sentry: u32) -> std::io::Result<()> {
+    std::fs::write(format!("/proc/{sentry}/oom_score_adj"), "1000")
 }
 
 /// What `runsc start` does: a loopback device, then the root container.

@@ -1,15 +1,20 @@
 import { expect } from 'vitest'
 import type { DriverTest } from './driver.ts'
-import { type DriverHarness, readText, shell, specFor } from './harness.ts'
+import { type DriverHarness, readText, shell, shellSpec, specFor } from './harness.ts'
 import { SHELL } from './shell-texts.ts'
 
 export function worldTests(harness: DriverHarness, driverTest: DriverTest): void {
   driverTest('a grader sees the files of main, and none of its processes', async ({ driver }) => {
     const sandbox = await driver.create(specFor(harness))
     await shell(sandbox, SHELL.leaveDaemon)
-    const sleeping = shell(sandbox, SHELL.sleep)
+    const sleeping = sandbox.guest.exec.start({
+      ...shellSpec(SHELL.sleep),
+      stdin: false,
+      mode: 'buffered',
+    })
+    await sleeping.started
     await driver.openGradeWorld(sandbox, { world: 'grade', below: 'main' })
-    expect(await sleeping).toMatchObject({ signal: 9 })
+    expect(await sleeping.result).toMatchObject({ signal: 9 })
     const seen = await shell(sandbox, SHELL.countProcesses, { world: 'grade' })
     // The world's init, the shell, ls or grep.
     const [answer, count] = seen.stdout.trim().split('\n')

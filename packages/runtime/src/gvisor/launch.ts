@@ -73,6 +73,8 @@ async function start(
     timeoutMs: RUNTIME_LIMITS.startMs,
     signal: AbortSignal.any([signal, failed.signal]),
   })
+  // Until it is awaited, its failure waits too.
+  attaching.catch(() => {})
   try {
     const launched = await launchUnlessAborted(context, instance, signal)
     const saving = instance.save({ sentryPid: launched.sentryPid })
