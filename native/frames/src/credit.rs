@@ -60,7 +60,7 @@ impl ReceiveWindow {
         if self.consumed < WINDOW_BYTES / 2 {
             return None;
         }
-        let grant = std::mem::take(&mut self.consumed);
+        let grant = core::mem::take(&mut self.consumed);
         self.left += grant;
         Some(grant)
     }

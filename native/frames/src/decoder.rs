@@ -1,3 +1,6 @@
+use alloc::boxed::Box;
+use alloc::vec;
+
 use crate::frame::{END, Frame, Kind, START};
 use crate::limits::{BUFFER_BYTES, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::sync::{Prey, SYNC_MAGIC, find};

@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use crate::limits::{HEADER_BYTES, PAYLOAD_BYTES_MAX, SYNC_BYTES};
 
 pub(crate) const START: u8 = 0xA7;

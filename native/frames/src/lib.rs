@@ -1,6 +1,10 @@
 //! The wire both sides of a guest channel speak: `docs/wire.md` is the contract,
 //! `vectors.json` its golden bytes. No I/O and no dependency: callers bring the bytes.
 
+#![no_std]
+
+extern crate alloc;
+
 mod credit;
 mod decoder;
 mod frame;

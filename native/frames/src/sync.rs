@@ -1,3 +1,5 @@
+use alloc::vec::Vec;
+
 use crate::frame::{END, Kind, header};
 use crate::limits::{HEADER_BYTES, SYNC_BYTES};
 

@@ -1,0 +1,188 @@
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::kept::Kept;
+use super::{Exec, Exit, Mode, Output, Reader, State};
+use crate::agent::Agent;
+use crate::clock::{now_us, wall_ms};
+use crate::failure::{Code, Failure, Outcome};
+use crate::keeper::message::Tag;
+use crate::limits::{
+    COMMAND_SHOWN_BYTES, EXECS_RUNNING_MAX, HEAD_BYTES_DEFAULT, NAME_BYTES_MAX, RING_BYTES_DEFAULT,
+    RINGS_TOTAL_BYTES, TAIL_BYTES_DEFAULT,
+};
+use crate::pack::{self, Fields};
+use crate::sink::Sink;
+use crate::streams::Stream;
+use crate::sys::check;
+use crate::sys::fd::{Fd, c_path, open, pipe, set_nonblocking};
+use crate::sys::poller::{Interest, Watched};
+use crate::token::Token;
+
+impl Agent {
+    pub fn request_start(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
+        let world = self.open_world(fields)?;
+        let name = parse_name(fields.bytes("exec")?)?;
+        if self.execs.find(name.as_bytes()).is_ok() {
+            return Err(Failure::new(Code::ExecExists, format!("exec {name} exists")));
+        }
+        if self.execs.all.values().filter(|exec| exec.running()).count() >= EXECS_RUNNING_MAX {
+            return Err(Failure::new(Code::Limit, "too many commands run"));
+        }
+        let argv0 = fields.list("argv")?.first().map(|argv0| argv0.to_vec()).unwrap_or_default();
+        let timeout_ms = fields.optional_number("timeoutMs")?;
+        let kept = kept(fields)?;
+        let serial = self.next_serial();
+        let cgroup = format!("{}/{name}", self.worlds[world].cgroup());
+        let plumbing = Plumbing::lay(&cgroup, fields.flag("stdin")?)
+            .map_err(|errno| Failure::system(errno, "plumbing of a command"))?;
+        let [stdout, stderr] = plumbing.outputs;
+        let tokens = [Token::Stdout(serial), Token::Stderr(serial)].map(Token::pack);
+        let stdin =
+            plumbing.stdin.map(|pipe| Sink::new(Watched::new(pipe, Token::Stdin(serial).pack())));
+        let output = |pipe, token, (head, ring)| Output {
+            pipe: Some(Watched::new(pipe, token)),
+            kept: Kept::new(head, ring),
+            unread: None,
+        };
+        let started_us = now_us();
+        let exec = Exec {
+            serial,
+            name,
+            world,
+            state: State::Starting,
+            mode: kept.mode,
+            argv0: argv0[..argv0.len().min(COMMAND_SHOWN_BYTES)].to_vec(),
+            pid: 0,
+            cgroup,
+            started_wall_ms: wall_ms(),
+            started_us,
+            ended_us: started_us,
+            deadline_ms: timeout_ms.map(|ms| (started_us / 1000).saturating_add(ms)),
+            timed_out: false,
+            killed: false,
+            exit: Exit::default(),
+            left: 0,
+            delivered: false,
+            stdin,
+            outputs: [
+                output(stdout, tokens[0], kept.sizes()),
+                output(stderr, tokens[1], kept.sizes()),
+            ],
+            reader: Some(id),
+            leftovers_at_ms: None,
+        };
+        self.execs.all.insert(serial, exec);
+        self.streams.add(id, Stream::Exec(Reader::new(serial, [0, 0])));
+        self.say_to_keeper(world, Tag::Spawn, serial, &[], payload, plumbing.of_child);
+        Ok(())
+    }
+
+    pub fn on_spawned(&mut self, serial: u32, pid: u64) {
+        let Some(exec) = self.execs.get(serial) else {
+            return;
+        };
+        exec.state = State::Running;
+        exec.pid = pid;
+        for output in &mut exec.outputs {
+            if let Some(pipe) = &mut output.pipe {
+                pipe.watch(&self.poller, Interest::READ);
+            }
+        }
+        let (reader, killed) = (exec.reader, exec.killed);
+        if let Some(id) = reader {
+            self.tell(id, pack::map().text("kind", "started").number("pid", pid));
+        }
+        if killed {
+            self.kill_all_of(serial);
+        }
+    }
+
+    /// The start failed; there is no such exec.
+    pub fn on_not_spawned(&mut self, serial: u32, body: &[u8]) {
+        if let Some(exec) = self.drop_exec(serial)
+            && let Some(id) = exec.reader
+        {
+            self.fail_packed(id, body);
+        }
+    }
+}
+
+struct KeptSizes {
+    mode: Mode,
+    head: usize,
+    tail: usize,
+    ring: usize,
+}
+
+impl KeptSizes {
+    /// Of the head and of the ring.
+    fn sizes(&self) -> (usize, usize) {
+        match self.mode {
+            Mode::Stream => (0, self.ring),
+            Mode::Buffered => (self.head, self.tail),
+        }
+    }
+}
+
+fn kept(fields: &Fields<'_>) -> Outcome<KeptSizes> {
+    let size = |key: &str, default: usize| -> Outcome<usize> {
+        let wanted = fields.optional_number(key)?.unwrap_or(default as u64);
+        Ok(wanted.min(RINGS_TOTAL_BYTES as u64) as usize)
+    };
+    Ok(KeptSizes {
+        mode: match fields.bytes("mode")? {
+            b"stream" => Mode::Stream,
+            b"buffered" => Mode::Buffered,
+            _ => return Err(Failure::invalid("mode is neither stream nor buffered")),
+        },
+        head: size("headBytes", HEAD_BYTES_DEFAULT)?,
+        tail: size("tailBytes", TAIL_BYTES_DEFAULT)?,
+        ring: size("ringBytes", RING_BYTES_DEFAULT)?,
+    })
+}
+
+fn parse_name(name: &[u8]) -> Outcome<String> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    match core::str::from_utf8(name) {
+        Ok(text) if (1..=NAME_BYTES_MAX).contains(&text.len()) && name.iter().all(plain) => {
+            Ok(text.into())
+        }
+        _ => Err(Failure::invalid("exec is not a name of 1 to 64 letters, digits, _ and -")),
+    }
+}
+
+/// A command's cgroup and pipes.
+struct Plumbing {
+    stdin: Option<Fd>,
+    outputs: [Fd; 2],
+    /// For the keeper: cgroup, stdout, stderr, stdin if it has one.
+    of_child: Vec<Fd>,
+}
+
+impl Plumbing {
+    fn lay(cgroup: &str, with_stdin: bool) -> Result<Plumbing, i32> {
+        let path = c_path(cgroup.as_bytes())?;
+        match check(unsafe { libc::mkdir(path.as_ptr(), 0o755) }) {
+            // What an exec of this name left behind, whose record was dropped, still runs there.
+            Ok(_) | Err(libc::EEXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        let leaf = open(cgroup.as_bytes(), libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+        let (stdout, stdout_of_child) = pipe(0)?;
+        let (stderr, stderr_of_child) = pipe(0)?;
+        let mut of_child: Vec<Fd> = [leaf, stdout_of_child, stderr_of_child].into();
+        let stdin = if with_stdin {
+            let (stdin_of_child, stdin) = pipe(0)?;
+            set_nonblocking(stdin.raw(), true);
+            of_child.push(stdin_of_child);
+            Some(stdin)
+        } else {
+            None
+        };
+        set_nonblocking(stdout.raw(), true);
+        set_nonblocking(stderr.raw(), true);
+        Ok(Plumbing { stdin, outputs: [stdout, stderr], of_child })
+    }
+}

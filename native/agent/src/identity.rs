@@ -1,0 +1,78 @@
+use alloc::vec::Vec;
+
+use crate::agent::Agent;
+use crate::clock::now_ms;
+use crate::failure::{Failure, Outcome};
+use crate::limits::{DETACHED_MS_DEFAULT, NAME_BYTES_MAX};
+use crate::pack::{self, Fields, Map};
+use crate::sys::process;
+
+/// Who this agent is, and how long it lives.
+pub struct Identity {
+    /// Drawn once: another value is another agent.
+    boot: [u8; 16],
+    /// Empty while blank.
+    sandbox: Vec<u8>,
+    started_ms: u64,
+    detached_ms: u64,
+    lifetime_ends_ms: Option<u64>,
+}
+
+impl Identity {
+    pub fn draw() -> Identity {
+        let mut boot = [0; 16];
+        process::random(&mut boot);
+        Identity {
+            boot,
+            sandbox: Vec::new(),
+            started_ms: now_ms(),
+            detached_ms: DETACHED_MS_DEFAULT,
+            lifetime_ends_ms: None,
+        }
+    }
+
+    /// When the agent ends itself, as things stand.
+    pub fn ends_at_ms(&self, detached_since_ms: Option<u64>) -> Option<u64> {
+        let detached = detached_since_ms.map(|since| since.saturating_add(self.detached_ms));
+        [detached, self.lifetime_ends_ms].into_iter().flatten().min()
+    }
+
+    pub fn configure(&mut self, fields: &Fields<'_>) -> Outcome<Map> {
+        let sandbox = fields.bytes("sandbox")?;
+        if sandbox.len() > NAME_BYTES_MAX || !sandbox.is_ascii() {
+            return Err(Failure::invalid("sandbox is not a name"));
+        }
+        let detached_ms = fields.number("detachedMs")?;
+        let lifetime_ms = fields.optional_number("lifetimeMs")?;
+        self.sandbox = sandbox.to_vec();
+        self.detached_ms = detached_ms;
+        self.lifetime_ends_ms = lifetime_ms.map(|ms| now_ms().saturating_add(ms));
+        Ok(pack::map())
+    }
+}
+
+impl Agent {
+    pub fn hello(&self) -> Vec<u8> {
+        let sandbox = core::str::from_utf8(&self.identity.sandbox).unwrap_or_default();
+        pack::map()
+            .number("protocol", 1)
+            .text("agent", env!("CARGO_PKG_VERSION"))
+            .bytes("boot", &self.identity.boot)
+            .text("sandbox", sandbox)
+            .number("uptimeMs", now_ms() - self.identity.started_ms)
+            .array("worlds", self.worlds.len(), |out| {
+                for world in &self.worlds {
+                    let map = pack::map().text("world", &world.name);
+                    out.extend(map.text("state", world.state.as_str()).finish());
+                }
+            })
+            .array("execs", self.execs.listed().count(), |out| {
+                for exec in self.execs.listed() {
+                    let map = pack::map().text("exec", &exec.name);
+                    let map = map.text("world", &self.worlds[exec.world].name);
+                    out.extend(map.flag("running", exec.running()).finish());
+                }
+            })
+            .finish()
+    }
+}

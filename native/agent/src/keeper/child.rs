@@ -1,0 +1,144 @@
+//! The few steps between birth and exec. The child shares the keeper's memory until exec, while the
+//! keeper stands still: no step here allocates, and the plan is also where the child says how far it got.
+
+use core::ffi::c_void;
+
+use super::account::Account;
+use super::spawn::Limits;
+use crate::sys::fd::{self, Fd};
+use crate::sys::process::{self, set_limit, signals, spawn_borrowing_memory};
+use crate::sys::{check, errno};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Born,
+    Limits,
+    User,
+    Directory,
+    Execution,
+    Running,
+}
+
+pub struct Plan<'a> {
+    /// Each a list of C strings that ends in null.
+    pub candidates: *const *const libc::c_char,
+    pub arguments: *const *const libc::c_char,
+    pub environment: *const *const libc::c_char,
+    pub working_directory: *const libc::c_char,
+    /// Becomes 0, 1, 2; none of these lies in 0 … 2.
+    pub streams: [i32; 3],
+    pub account: &'a Account,
+    pub limits: &'a Limits,
+    /// As the world sees it.
+    pub pid: i32,
+    pub stage: Stage,
+    pub errno: i32,
+}
+
+/// Gives the pid once the child runs its program, or has ended without (`plan.stage` tells).
+pub fn start(plan: &mut Plan<'_>, cgroup: Option<&Fd>) -> Result<i32, i32> {
+    extern "C" fn run(plan: *mut c_void) -> ! {
+        // The plan outlives the child's use of it: the keeper stands still until exec.
+        let plan = unsafe { &mut *plan.cast::<Plan<'_>>() };
+        if let Err(errno) = become_the_command(plan) {
+            plan.errno = errno;
+        }
+        process::exit(127)
+    }
+    let pid = unsafe { spawn_borrowing_memory(cgroup, run, (plan as *mut Plan<'_>).cast()) }?;
+    if plan.stage == Stage::Execution && plan.errno == 0 {
+        plan.stage = Stage::Running;
+    }
+    Ok(pid)
+}
+
+fn become_the_command(plan: &mut Plan<'_>) -> Result<(), i32> {
+    plan.pid = unsafe { libc::getpid() };
+    unsafe { libc::setsid() };
+    for (to, from) in plan.streams.iter().enumerate() {
+        check(unsafe { libc::dup2(*from, to as i32) })?;
+    }
+    plan.stage = Stage::Limits;
+    set_limit(libc::RLIMIT_NPROC, plan.limits.processes)?;
+    set_limit(libc::RLIMIT_NOFILE, plan.limits.open_files)?;
+    set_limit(libc::RLIMIT_CORE, 0)?;
+    if let Some(bytes) = plan.limits.file_bytes {
+        set_limit(libc::RLIMIT_FSIZE, bytes)?;
+    }
+    plan.stage = Stage::User;
+    take_account(plan.account)?;
+    plan.stage = Stage::Directory;
+    check(unsafe { libc::chdir(plan.working_directory) })?;
+    signals::reset(libc::SIGPIPE);
+    signals::reset(libc::SIGCHLD);
+    signals::unblock_all();
+    fd::close_all_except(3, &[]);
+    plan.stage = Stage::Execution;
+    Err(execute(plan))
+}
+
+fn take_account(account: &Account) -> Result<(), i32> {
+    let groups = account.groups.as_ptr();
+    check(unsafe { libc::syscall(libc::SYS_setgroups, account.groups.len(), groups) })?;
+    if account.gid != 0 {
+        check(unsafe {
+            libc::syscall(libc::SYS_setresgid, account.gid, account.gid, account.gid)
+        })?;
+    }
+    if account.uid != 0 {
+        check(unsafe {
+            libc::syscall(libc::SYS_setresuid, account.uid, account.uid, account.uid)
+        })?;
+    }
+    Ok(())
+}
+
+/// Returns only when none of the candidates can be run; the most telling errno wins.
+fn execute(plan: &Plan<'_>) -> i32 {
+    let mut told = libc::ENOENT;
+    let mut candidate = plan.candidates;
+    unsafe {
+        while !(*candidate).is_null() {
+            libc::execve(*candidate, plan.arguments, plan.environment);
+            match errno() {
+                libc::ENOENT | libc::ENOTDIR => {}
+                libc::ENOEXEC => return run_by_shell(plan, *candidate),
+                errno => told = errno,
+            }
+            candidate = candidate.add(1);
+        }
+    }
+    told
+}
+
+/// A script without a first line that names its interpreter, as `execvp` does it.
+unsafe fn run_by_shell(plan: &Plan<'_>, script: *const libc::c_char) -> i32 {
+    const ARGUMENTS_MAX: usize = 256;
+    let shell = c"/bin/sh".as_ptr();
+    let mut arguments = [core::ptr::null(); ARGUMENTS_MAX + 1];
+    (arguments[0], arguments[1]) = (shell, script);
+    for at in 2..ARGUMENTS_MAX {
+        let argument = unsafe { *plan.arguments.add(at - 1) };
+        if argument.is_null() {
+            break;
+        }
+        arguments[at] = argument;
+    }
+    unsafe { libc::execve(shell, arguments.as_ptr(), plan.environment) };
+    libc::ENOEXEC
+}
+
+/// Runs the agent's own program, which ends at once.
+pub fn warm_up(program: &'static [u8]) {
+    extern "C" fn run(path: *mut c_void) -> ! {
+        let path = path.cast_const().cast::<libc::c_char>();
+        let arguments = [path, c"warm-up".as_ptr(), core::ptr::null()];
+        unsafe { libc::execve(path, arguments.as_ptr(), [core::ptr::null()].as_ptr()) };
+        process::exit(127)
+    }
+    if let Ok(path) = fd::c_path(program)
+        && let Ok(pid) = unsafe { spawn_borrowing_memory(None, run, path.as_ptr() as *mut _) }
+    {
+        process::wait_for(pid);
+    }
+}

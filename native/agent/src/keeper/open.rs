@@ -1,0 +1,143 @@
+//! Gives a prepared world its image: the overlay root, and what was staged moved into it.
+//! Nothing of the world runs yet, so paths can be looked at before they are used.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::message::Message;
+use super::prepare::{directory, tmpfs};
+use super::spawn::Limits;
+use crate::failure::{Failure, Outcome};
+use crate::pack::{self, Fields};
+use crate::sys::capabilities;
+use crate::sys::fd::{self, write_all_blocking};
+use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
+use crate::sys::process;
+use crate::sys::stat::{Kind, Stat};
+use crate::worlds::paths::{NEW_ROOT, STAGE};
+
+/// The body is the request as it came, checked by the agent; extras: `upper`, `lowers`.
+pub fn open(message: &Message<'_>) -> Outcome<Limits> {
+    let (fields, extras) = (pack::parse_map(message.body)?, pack::parse_map(message.extras)?);
+    let limits = Limits::parse(&fields)?;
+    // One level above the world's root stays a directory that nobody needs: a process that is
+    // chrooted can't make a user namespace, and so can't mount.
+    let root = format!("{NEW_ROOT}/w");
+    tmpfs(NEW_ROOT, "size=16k,nr_inodes=16,mode=755", NO_SUID_DEV_EXEC)?;
+    directory(&root, 0o755)?;
+    mount_overlay(&root, &extras)?;
+    for name in ["proc", "sys", "dev"] {
+        let target = mount_point(&root, name)?;
+        mount::move_to(format!("{STAGE}/{name}").as_bytes(), target.as_bytes())
+            .map_err(|errno| Failure::system(errno, format!("move of /{name}")))?;
+    }
+    mount_shared_memory(&root, &fields)?;
+    show_memory(&root, &fields)?;
+    show_hosts(&root, &fields)?;
+    mount::pivot(NEW_ROOT.as_bytes()).map_err(|errno| Failure::system(errno, "pivot_root"))?;
+    mount::make_read_only(b"/", NO_SUID_DEV_EXEC)
+        .map_err(|errno| Failure::system(errno, "read-only base"))?;
+    mount::change_root(b"/w").map_err(|errno| Failure::system(errno, "chroot"))?;
+    settle(&fields)?;
+    Ok(limits)
+}
+
+fn mount_overlay(root: &str, extras: &Fields<'_>) -> Outcome<()> {
+    let lowers = extras.list("lowers")?.join(&b':');
+    let upper = extras.bytes("upper")?;
+    let mut options: Vec<u8> = b"lowerdir=".to_vec();
+    options.extend_from_slice(&lowers);
+    for (key, name) in [(",upperdir=", "/u"), (",workdir=", "/w")] {
+        options.extend_from_slice(key.as_bytes());
+        options.extend_from_slice(upper);
+        options.extend_from_slice(name.as_bytes());
+    }
+    mount(b"overlay", root.as_bytes(), "overlay", 0, &options)
+        .map_err(|errno| Failure::system(errno, "overlay of the layers"))
+}
+
+/// Made where the image lacks it. A link would lead out of the world.
+fn mount_point(root: &str, name: &str) -> Outcome<String> {
+    let path = format!("{root}/{name}");
+    match Stat::at(libc::AT_FDCWD, path.as_bytes(), libc::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) if stat.kind() == Kind::Directory => {}
+        Ok(_) => return Err(Failure::invalid(format!("/{name} of the image is not a directory"))),
+        Err(libc::ENOENT) => directory(&path, 0o755)?,
+        Err(errno) => return Err(Failure::system(errno, format!("/{name}"))),
+    }
+    Ok(path)
+}
+
+fn mount_shared_memory(root: &str, fields: &Fields<'_>) -> Outcome<()> {
+    let (bytes, inodes) = (fields.number("shmBytes")?, fields.number("upperInodes")?);
+    let inodes = inodes.clamp(16, 16_384);
+    let options = format!("size={bytes},nr_inodes={inodes},mode=1777");
+    tmpfs(&format!("{root}/dev/shm"), &options, libc::MS_NOSUID | libc::MS_NODEV)
+}
+
+/// What the world is told to be the machine's memory; the machine's own belongs to others too.
+fn show_memory(root: &str, fields: &Fields<'_>) -> Outcome<()> {
+    let Some(total_bytes) = fields.optional_number("memoryTotalBytes")? else {
+        return Ok(());
+    };
+    let total = total_bytes / 1024;
+    let mut text = String::new();
+    for (name, value) in [("MemTotal", total), ("MemFree", total), ("MemAvailable", total)] {
+        text += &format!("{:<16}{:>8} kB\n", format!("{name}:"), value);
+    }
+    for name in
+        ["Buffers", "Cached", "SwapCached", "Active", "Inactive", "SwapTotal", "SwapFree", "Shmem"]
+    {
+        text += &format!("{:<16}{:>8} kB\n", format!("{name}:"), 0);
+    }
+    cover(&format!("{root}/proc/meminfo"), "meminfo", text.as_bytes())
+}
+
+/// Bound over the image's file, so that it is no change of the world's own layer where one exists.
+fn show_hosts(root: &str, fields: &Fields<'_>) -> Outcome<()> {
+    let Some(hosts) = fields.optional_bytes("hosts")? else {
+        return Ok(());
+    };
+    let no_follow = libc::AT_SYMLINK_NOFOLLOW;
+    let etc = format!("{root}/etc");
+    match Stat::at(libc::AT_FDCWD, etc.as_bytes(), no_follow).map(|stat| stat.kind()) {
+        Ok(Kind::Directory) => {}
+        Err(libc::ENOENT) => directory(&etc, 0o755)?,
+        _ => return Ok(()),
+    }
+    let place = format!("{etc}/hosts");
+    match Stat::at(libc::AT_FDCWD, place.as_bytes(), no_follow).map(|stat| stat.kind()) {
+        Ok(Kind::File) => {}
+        Err(libc::ENOENT) => {
+            let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
+            fd::open(place.as_bytes(), flags, 0o644)
+                .map_err(|errno| Failure::system(errno, "/etc/hosts"))?;
+        }
+        _ => return Ok(()),
+    }
+    cover(&place, "hosts", hosts)
+}
+
+fn cover(place: &str, name: &str, content: &[u8]) -> Outcome<()> {
+    let source = format!("{STAGE}/{name}");
+    let flags = libc::O_CREAT | libc::O_WRONLY;
+    let file = fd::open(source.as_bytes(), flags, 0o644)
+        .map_err(|errno| Failure::system(errno, format!("staged {name}")))?;
+    write_all_blocking(file.raw(), content);
+    mount::bind(source.as_bytes(), place.as_bytes())
+        .map_err(|errno| Failure::system(errno, format!("bind of {name}")))
+}
+
+/// The last things that need more than a container's capabilities; then they are gone for good,
+/// except the one that lets long work be done outside of the world's sight.
+fn settle(fields: &Fields<'_>) -> Outcome<()> {
+    process::set_host_name(fields.bytes("hostname")?)
+        .map_err(|errno| Failure::system(errno, "hostname"))?;
+    if let Some(count) = fields.optional_number("cpus")? {
+        process::use_processors(count as usize)
+            .map_err(|errno| Failure::system(errno, "processors"))?;
+    }
+    capabilities::set(capabilities::OF_KEEPER | capabilities::SYS_ADMIN, capabilities::OF_KEEPER)
+        .map_err(|errno| Failure::system(errno, "capabilities"))
+}

@@ -1,0 +1,175 @@
+//! From a request to a running command.
+
+use alloc::ffi::CString;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::account::resolve;
+use super::child::{self, Plan, Stage};
+use super::message::Message;
+use crate::failure::{Code, Failure, Outcome};
+use crate::pack::{self, Fields};
+use crate::sys::fd::{Fd, c_path, open};
+use crate::sys::process;
+
+/// What every command of the world is held to.
+pub struct Limits {
+    pub processes: u64,
+    pub open_files: u64,
+    pub file_bytes: Option<u64>,
+}
+
+/// The per-user count of processes is the second wall behind the cgroup. It counts the agent's own
+/// processes and those of other worlds too.
+const PROCESSES_BESIDE_THE_WORLD: u64 = 64;
+
+impl Limits {
+    pub fn parse(fields: &Fields<'_>) -> Outcome<Limits> {
+        Ok(Limits {
+            processes: fields.number("pidsMax")?.saturating_add(PROCESSES_BESIDE_THE_WORLD),
+            open_files: fields.number("nofileMax")?,
+            file_bytes: fields.optional_number("fileBytesMax")?,
+        })
+    }
+}
+
+pub struct Started {
+    /// As the keeper sees it, and as the world does.
+    pub pid: i32,
+    pub pid_inside: i32,
+}
+
+/// Descriptors: cgroup directory, stdout, stderr, and stdin where the command has one.
+pub fn spawn(message: &Message<'_>, descriptors: Vec<Fd>, limits: &Limits) -> Outcome<Started> {
+    let fields = pack::parse_map(message.body)?;
+    let [cgroup, output, errors, input @ ..] = &descriptors[..] else {
+        return Err(Failure::new(Code::Io, "descriptors were lost on the way"));
+    };
+    let silence;
+    let input = match input.first() {
+        Some(input) => input,
+        None => {
+            silence = open(b"/dev/null", libc::O_RDONLY, 0)
+                .map_err(|errno| Failure::system(errno, "/dev/null"))?;
+            &silence
+        }
+    };
+    let program = Program::parse(&fields)?;
+    let account = resolve(fields.optional_bytes("user")?)?;
+    let working_directory = c_string(fields.bytes("cwd")?)?;
+    let candidates = pointers(&program.candidates);
+    let (arguments, environment) = (pointers(&program.arguments), pointers(&program.environment));
+    let mut plan = Plan {
+        candidates: candidates.as_ptr(),
+        arguments: arguments.as_ptr(),
+        environment: environment.as_ptr(),
+        working_directory: working_directory.as_ptr(),
+        streams: [input.raw(), output.raw(), errors.raw()],
+        account: &account,
+        limits,
+        pid: 0,
+        stage: Stage::Born,
+        errno: 0,
+    };
+    let pid = child::start(&mut plan, Some(cgroup)).map_err(no_process)?;
+    if plan.stage == Stage::Running {
+        return Ok(Started { pid, pid_inside: plan.pid });
+    }
+    process::wait_for(pid);
+    Err(explain(&plan, &fields))
+}
+
+struct Program {
+    /// Paths to try one after another.
+    candidates: Vec<CString>,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Program {
+    fn parse(fields: &Fields<'_>) -> Outcome<Program> {
+        let names = fields.list("argv")?;
+        let Some(name) = names.first().filter(|name| !name.is_empty()) else {
+            return Err(Failure::invalid("argv is empty"));
+        };
+        let arguments = names.iter().map(|argument| c_string(argument)).collect::<Outcome<_>>()?;
+        let mut environment = Vec::new();
+        let mut search: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        for pair in fields.array("env")? {
+            let pair = pair.as_array().unwrap_or_default();
+            let [Some(key), Some(value)] = [0, 1].map(|at| pair.get(at).and_then(|v| v.as_bytes()))
+            else {
+                return Err(Failure::invalid("env holds something else than pairs"));
+            };
+            if key == b"PATH" {
+                search = value;
+            }
+            environment.push(c_string(&[key, value].join(&b'='))?);
+        }
+        Ok(Program { candidates: candidates(name, search)?, arguments, environment })
+    }
+}
+
+fn candidates(name: &[u8], search: &[u8]) -> Outcome<Vec<CString>> {
+    if name.contains(&b'/') {
+        return Ok([c_string(name)?].into());
+    }
+    search
+        .split(|byte| *byte == b':')
+        .map(|place| if place.is_empty() { b"." } else { place })
+        .map(|place| c_string(&[place, name].join(&b'/')))
+        .collect()
+}
+
+fn c_string(bytes: &[u8]) -> Outcome<CString> {
+    c_path(bytes).map_err(|_| Failure::invalid("a NUL byte in a name"))
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([core::ptr::null()]).collect()
+}
+
+fn no_process(errno: i32) -> Failure {
+    match errno {
+        libc::EAGAIN => Failure {
+            code: Code::Limit,
+            message: "the world has as many processes as it may have".into(),
+            errno,
+        },
+        // The init of the world is dead.
+        libc::ENOMEM => {
+            Failure { code: Code::WorldNotOpen, message: "the world has ended".into(), errno }
+        }
+        _ => Failure::system(errno, "start of a process"),
+    }
+}
+
+fn explain(plan: &Plan<'_>, fields: &Fields<'_>) -> Failure {
+    let shown = |key: &str| -> String {
+        let bytes = match key {
+            "argv" => fields.list(key).ok().and_then(|names| names.first().copied()),
+            _ => fields.bytes(key).ok(),
+        };
+        let bytes = bytes.unwrap_or_default();
+        String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
+    };
+    let mut failure = match plan.stage {
+        Stage::Directory => Failure::system(plan.errno, format!("cwd {}", shown("cwd"))),
+        Stage::Execution => Failure::system(plan.errno, format!("command {}", shown("argv"))),
+        _ => Failure::system(plan.errno, format!("start of {}", shown("argv"))),
+    };
+    if plan.stage == Stage::Directory && failure.code == Code::NotDirectory {
+        failure.code = Code::NotFound;
+    }
+    if plan.stage == Stage::Execution {
+        failure.code = match plan.errno {
+            libc::ENOTDIR => Code::NotFound,
+            libc::ENOEXEC | libc::EISDIR | libc::ETXTBSY => Code::Permission,
+            libc::E2BIG => Code::TooLarge,
+            libc::EAGAIN => Code::Limit,
+            _ => failure.code,
+        };
+    }
+    failure
+}

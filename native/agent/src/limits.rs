@@ -1,0 +1,56 @@
+//! Every bound of the agent. What comes from the daemon is bounded as well as what comes from a world.
+
+use sandlot_frames::{PAYLOAD_BYTES_MAX, WINDOW_BYTES};
+
+pub const STREAMS_MAX: usize = 1024;
+pub const WORLDS_MAX: usize = 16;
+pub const LAYERS_MAX: usize = 128;
+
+/// Commands that run at once, and ended ones that are kept for a reader that comes back.
+pub const EXECS_RUNNING_MAX: usize = 1024;
+pub const EXECS_ENDED_MAX: usize = 256;
+
+pub const RINGS_TOTAL_BYTES: usize = 8 << 20;
+pub const RING_BYTES_MIN: usize = 16 << 10;
+pub const RING_BYTES_DEFAULT: usize = 256 << 10;
+pub const HEAD_BYTES_DEFAULT: usize = 512 << 10;
+pub const TAIL_BYTES_DEFAULT: usize = 512 << 10;
+
+/// Data frames are added to the output only below this.
+pub const OUTPUT_BYTES_BUSY: usize = 256 << 10;
+/// Requests are read only while less than this waits to be written, to the daemon or to a keeper.
+pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
+
+/// One read of a pipe or file, and so the longest data frame.
+pub const CHUNK_BYTES: usize = PAYLOAD_BYTES_MAX;
+
+/// How long a peer may be gone before the next look, at first and at most.
+pub const REATTACH_FIRST_MS: u64 = 20;
+pub const REATTACH_LAST_MS: u64 = 2000;
+/// Before `configure`.
+pub const DETACHED_MS_DEFAULT: u64 = 60_000;
+
+/// A pipe that outlives its command is emptied this often, one chunk a time.
+pub const LEFTOVER_PAUSE_MS: u64 = 50;
+
+/// One message between agent and keeper: a request's payload and what the agent adds.
+pub const MESSAGE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + 4096;
+pub const MESSAGE_DESCRIPTORS_MAX: usize = 4;
+
+/// Long file operations of one world at once.
+pub const JOBS_MAX: usize = 32;
+
+pub const PROCESSES_LISTED_MAX: usize = 512;
+pub const EXECS_LISTED_MAX: usize = 256;
+pub const COMMAND_SHOWN_BYTES: usize = 64;
+pub const NAME_BYTES_MAX: usize = 64;
+pub const PATH_BYTES_MAX: usize = 4095;
+pub const HOSTNAME_BYTES_MAX: usize = 64;
+pub const ACCOUNT_FILE_BYTES_MAX: usize = 1 << 20;
+pub const GROUPS_MAX: usize = 64;
+pub const DEPTH_MAX: usize = 512;
+
+const _: () = assert!(OUTPUT_BYTES_BUSY < OUTPUT_BYTES_MAX);
+const _: () = assert!(CHUNK_BYTES <= WINDOW_BYTES as usize);
+const _: () = assert!(RING_BYTES_MIN < RING_BYTES_DEFAULT);
+const _: () = assert!(HEAD_BYTES_DEFAULT + TAIL_BYTES_DEFAULT < RINGS_TOTAL_BYTES);

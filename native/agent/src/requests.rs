@@ -1,0 +1,59 @@
+use crate::agent::Agent;
+use crate::failure::{Code, Failure, Outcome};
+use crate::pack::{self, Fields};
+use crate::streams::Stream;
+
+impl Agent {
+    /// Starts a request. A failure here is its `error`; else its stream is open, or it is answered.
+    pub fn request(&mut self, stream: u32, payload: &[u8]) -> Outcome<()> {
+        let fields = pack::parse_map(payload)?;
+        match fields.bytes("op")? {
+            b"configure" => {
+                let body = self.identity.configure(&fields)?;
+                self.succeed(stream, body);
+                Ok(())
+            }
+            b"watch" => {
+                self.streams.add(stream, Stream::Watch);
+                Ok(())
+            }
+            b"stats" => {
+                let body = self.stats();
+                self.succeed(stream, body);
+                Ok(())
+            }
+            b"world.prepare" => self.request_prepare(stream, &fields),
+            b"world.open" => self.request_open(stream, &fields, payload),
+            b"world.end" => self.request_end(stream, &fields),
+            b"exec.start" => self.request_start(stream, &fields, payload),
+            b"exec.attach" => self.request_attach(stream, &fields),
+            b"exec.kill" => self.request_kill(stream, &fields),
+            b"exec.list" => {
+                let body = self.exec_list();
+                self.succeed(stream, body);
+                Ok(())
+            }
+            b"exec.forget" => self.request_forget(stream, &fields),
+            b"file.read" => self.request_read(stream, &fields, payload),
+            b"file.write" => self.request_write(stream, &fields, payload),
+            b"file.list" | b"tar.out" => self.request_piped_out(stream, &fields, payload),
+            b"tar.in" => self.request_piped_in(stream, &fields, payload),
+            b"file.stat"
+            | b"file.makeDirectory"
+            | b"file.remove"
+            | b"file.rename"
+            | b"file.chmod"
+            | b"process.list" => self.request_answer(stream, &fields, payload),
+            _ => Err(Failure::new(Code::Unsupported, "no such request")),
+        }
+    }
+
+    /// The world that a request names, which has to be open.
+    pub fn open_world(&self, fields: &Fields<'_>) -> Outcome<usize> {
+        let world = self.find_world(fields.bytes("world")?)?;
+        match self.worlds[world].is_open() {
+            true => Ok(world),
+            false => Err(Failure::new(Code::WorldNotOpen, "the world is not open")),
+        }
+    }
+}

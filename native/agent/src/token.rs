@@ -1,0 +1,49 @@
+/// What an event of the poller is about. Serials are never used again, so a late event finds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    Input,
+    Output,
+    /// By index of the world.
+    Keeper(u32),
+    Population(u32),
+    Refusals(u32),
+    /// By serial of the exec.
+    Stdin(u32),
+    Stdout(u32),
+    Stderr(u32),
+    /// By id of the stream: the pipe that its bytes come from or go to.
+    Stream(u32),
+}
+
+impl Token {
+    pub fn pack(self) -> u64 {
+        let (kind, number): (u64, u32) = match self {
+            Token::Input => (0, 0),
+            Token::Output => (1, 0),
+            Token::Keeper(world) => (2, world),
+            Token::Population(world) => (3, world),
+            Token::Refusals(world) => (4, world),
+            Token::Stdin(exec) => (5, exec),
+            Token::Stdout(exec) => (6, exec),
+            Token::Stderr(exec) => (7, exec),
+            Token::Stream(stream) => (8, stream),
+        };
+        kind << 32 | u64::from(number)
+    }
+
+    pub fn unpack(packed: u64) -> Option<Token> {
+        let number = packed as u32;
+        Some(match packed >> 32 {
+            0 => Token::Input,
+            1 => Token::Output,
+            2 => Token::Keeper(number),
+            3 => Token::Population(number),
+            4 => Token::Refusals(number),
+            5 => Token::Stdin(number),
+            6 => Token::Stdout(number),
+            7 => Token::Stderr(number),
+            8 => Token::Stream(number),
+            _ => return None,
+        })
+    }
+}

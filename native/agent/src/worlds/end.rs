@@ -1,0 +1,125 @@
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::{Awaited, Ender, Init, State, Waiting, World};
+use crate::agent::Agent;
+use crate::clock::{now_ms, now_us};
+use crate::failure::{Code, Failure, Outcome};
+use crate::keeper::message::{Tag, pack_failure};
+use crate::pack::Fields;
+use crate::streams::Stream;
+use crate::sys::fd::{read_from_start, write_file};
+use crate::sys::process;
+
+impl Agent {
+    pub fn request_end(&mut self, id: u32, fields: &Fields<'_>) -> Outcome<()> {
+        let started_us = now_us();
+        let world = self.find_world(fields.bytes("world")?)?;
+        let deadline_ms = Some(now_ms().saturating_add(fields.number("timeoutMs")?));
+        let what = Awaited::Ended;
+        self.streams.add(id, Stream::World(Waiting { world, what, started_us, deadline_ms }));
+        if self.worlds[world].state == State::Ended {
+            self.answer_waiting(world, Awaited::Ended);
+        } else {
+            self.worlds[world].ending.get_or_insert(Ender::Request);
+            self.kill_world(world);
+        }
+        Ok(())
+    }
+
+    /// Kills everything in a world, by its init and by its cgroup.
+    pub fn kill_world(&mut self, world: usize) {
+        if let Init::Alive(init) = self.worlds[world].init {
+            let _ = process::kill(init, libc::SIGKILL);
+        }
+        let file = format!("{}/cgroup.kill", self.worlds[world].cgroup());
+        let _ = write_file(file.as_bytes(), b"1");
+        self.settle_end(world);
+    }
+
+    pub fn on_init_ended(&mut self, world: usize) {
+        self.worlds[world].init = Init::Dead;
+        if self.worlds[world].ending.is_none() {
+            self.worlds[world].ending = Some(Ender::Episode);
+            self.tell_world_ended(world);
+        }
+        self.kill_world(world);
+    }
+
+    pub fn on_population(&mut self, world: usize) {
+        // The file was read anew, which is what makes the next change an event again.
+        let _ = self.worlds[world].is_populated();
+        self.settle_end(world);
+    }
+
+    /// The keeper is gone. After an end that is how it goes; before, the world has lost its head.
+    pub fn on_keeper_gone(&mut self, world: usize) {
+        if let Some(keeper) = self.worlds[world].keeper.take() {
+            keeper.close(&self.poller);
+        }
+        self.lose_execs_of(world);
+        let failure = Failure::new(Code::WorldNotOpen, "the world has ended");
+        self.fail_asked_of(world, &failure);
+        if self.worlds[world].state == State::Ended {
+            return self.remove_leaves(world);
+        }
+        self.on_world_failed(world, &pack_failure(&failure));
+        self.worlds[world].init = Init::Dead;
+        self.settle_end(world);
+    }
+
+    /// A world is ended when its init is dead and its cgroup empty; the first comes before the
+    /// last of its processes is gone.
+    fn settle_end(&mut self, world: usize) {
+        let known = &self.worlds[world];
+        let over = known.state == State::Ended || known.ending.is_none();
+        if over || known.init != Init::Dead || self.worlds[world].is_populated() {
+            return;
+        }
+        self.worlds[world].state = State::Ended;
+        self.answer_waiting(world, Awaited::Ended);
+        self.say_to_keeper(world, Tag::Finish, 0, &[], &[], Vec::new());
+    }
+
+    /// Requests that the keeper of a world was asked and won't answer.
+    fn fail_asked_of(&mut self, world: usize, failure: &Failure) {
+        let asked = |(id, stream): (u32, &Stream)| match stream {
+            Stream::Asked { world: asked, .. } if *asked == world => Some(id),
+            Stream::Outgoing(outgoing) if outgoing.needs_keeper_of(world) => Some(id),
+            Stream::Incoming(incoming) if incoming.needs_keeper_of(world) => Some(id),
+            _ => None,
+        };
+        let ids: Vec<u32> = self.streams.iter().filter_map(asked).collect();
+        for id in ids {
+            self.close_stream(id);
+            self.fail(id, failure);
+        }
+    }
+
+    fn remove_leaves(&mut self, world: usize) {
+        for exec in self.execs.of_world(world) {
+            exec.remove_leaf();
+        }
+    }
+
+    pub fn worlds_on_time(&mut self, now_ms: u64) {
+        let late = |(id, stream): (u32, &Stream)| match stream {
+            Stream::World(waiting) if waiting.deadline_ms.is_some_and(|at| at <= now_ms) => {
+                Some(id)
+            }
+            _ => None,
+        };
+        let late: Vec<u32> = self.streams.iter().filter_map(late).collect();
+        for id in late {
+            self.fail(id, &Failure::new(Code::NotEmpty, "processes of the world are left"));
+        }
+    }
+}
+
+impl World {
+    /// Reading anew is also what makes the next change of the file an event.
+    fn is_populated(&self) -> bool {
+        let text = read_from_start(&self.population.fd);
+        !text.split(|byte| *byte == b'\n').any(|line| line == b"populated 0")
+    }
+}

@@ -1,0 +1,140 @@
+//! Worlds as the agent knows them.
+//!
+//! ```
+//! prepared ── world.open ──▶ open ── its init is dead and its cgroup is empty ──▶ ended
+//!     └────────────────── world.end, or its init dies ──────────────────────────────▲
+//! ```
+//! - **prepared**: a keeper has made the namespaces and an init (or is at it); requests queue there.
+//! - **open**: it has a root; commands and file requests are taken.
+//! - **ended**: nothing of it runs for certain. Its files stay until the sandbox ends.
+//!
+//! `ending` is how open and prepared are left: nothing new is taken, and it isn't ended yet.
+
+mod end;
+mod link;
+mod news;
+mod open;
+pub mod paths;
+mod prepare;
+mod stats;
+
+use alloc::string::String;
+
+use crate::agent::Agent;
+use crate::failure::{Code, Failure, Outcome};
+use crate::sys::poller::Watched;
+use link::KeeperLink;
+
+pub struct World {
+    pub name: String,
+    pub state: State,
+    keeper: Option<KeeperLink>,
+    init: Init,
+    /// The keeper's serial of the open under way.
+    opening: Option<u32>,
+    ending: Option<Ender>,
+    /// cgroup.events: whether anything runs in it.
+    population: Watched,
+    /// pids.events: whether a process was refused.
+    refusals: Watched,
+    refused: u64,
+    told_pids: bool,
+    told_disk: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Prepared,
+    Open,
+    Ended,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Prepared => "prepared",
+            State::Open => "open",
+            State::Ended => "ended",
+        }
+    }
+}
+
+/// The world's PID 1; its number is the agent's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Init {
+    /// The keeper is about to make it.
+    Awaited,
+    Alive(i32),
+    Dead,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ender {
+    Request,
+    Episode,
+}
+
+impl Ender {
+    fn as_str(self) -> &'static str {
+        match self {
+            Ender::Request => "request",
+            Ender::Episode => "episode",
+        }
+    }
+}
+
+/// A stream that waits for a world.
+pub struct Waiting {
+    pub world: usize,
+    pub what: Awaited,
+    pub started_us: u64,
+    pub deadline_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    Prepared,
+    Opened,
+    Ended,
+}
+
+impl World {
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open && self.ending.is_none()
+    }
+
+    /// Whether a failure is that of making the world: preparing has no serial of its own.
+    fn is_failed_by(&self, serial: u32) -> bool {
+        serial == 0 || (self.state == State::Prepared && self.opening == Some(serial))
+    }
+
+    pub fn queued_bytes(&self) -> usize {
+        self.keeper.as_ref().map_or(0, KeeperLink::queued_bytes)
+    }
+
+    pub fn cgroup(&self) -> String {
+        paths::cgroup(&self.name)
+    }
+
+    pub fn upper(&self) -> String {
+        paths::upper(&self.name)
+    }
+}
+
+impl Agent {
+    pub fn find_world(&self, name: &[u8]) -> Outcome<usize> {
+        let named = |world: &World| world.name.as_bytes() == name;
+        self.worlds
+            .iter()
+            .position(named)
+            .ok_or_else(|| Failure::new(Code::WorldUnknown, "no such world"))
+    }
+}
+
+fn parse_name(name: &[u8]) -> Outcome<String> {
+    let valid = (1..=16).contains(&name.len()) && name.iter().all(u8::is_ascii_lowercase);
+    match (valid, core::str::from_utf8(name)) {
+        (true, Ok(name)) => Ok(name.into()),
+        _ => Err(Failure::invalid("world is not a name of 1 to 16 small letters")),
+    }
+}

@@ -1,0 +1,73 @@
+//! What the agent tells unasked, to streams that watch.
+
+use alloc::vec::Vec;
+
+use super::Ender;
+use crate::agent::Agent;
+use crate::pack::{self, Map};
+use crate::streams::Stream;
+use crate::sys::fd::read_from_start;
+use crate::sys::stat::space;
+
+impl Agent {
+    fn tell_watchers(&mut self, news: impl Fn() -> Map) {
+        let watching = |(id, stream): (u32, &Stream)| matches!(stream, Stream::Watch).then_some(id);
+        let ids: Vec<u32> = self.streams.iter().filter_map(watching).collect();
+        for id in ids {
+            self.tell(id, news());
+        }
+    }
+
+    pub(super) fn tell_world_ended(&mut self, world: usize) {
+        let name = self.worlds[world].name.clone();
+        self.tell_watchers(|| {
+            let map = pack::map().text("kind", "world_ended").text("world", &name);
+            map.text("by", Ender::Episode.as_str())
+        });
+    }
+
+    /// pids.events changed: a process was refused.
+    pub fn on_refusals(&mut self, world: usize) {
+        let known = &mut self.worlds[world];
+        known.refused = counter(&read_from_start(&known.refusals.fd), b"max ");
+        if known.refused > 0 && !known.told_pids {
+            known.told_pids = true;
+            self.tell_flag(world, "pids", None);
+        }
+    }
+
+    /// The writable layer of a world was found full, by `exec` where known.
+    pub fn flag_disk(&mut self, world: usize, exec: Option<&str>) {
+        if !core::mem::replace(&mut self.worlds[world].told_disk, true) {
+            self.tell_flag(world, "disk", exec);
+        }
+    }
+
+    /// Looks whether a command has filled the writable layer.
+    pub fn look_at_disk(&mut self, world: usize, exec: &str) {
+        let Ok(space) = space(self.worlds[world].upper().as_bytes()) else {
+            return;
+        };
+        let full = space.free_bytes < space.total_bytes / 256;
+        if full || (space.inodes_total > 0 && space.inodes_free == 0) {
+            self.flag_disk(world, Some(exec));
+        }
+    }
+
+    fn tell_flag(&mut self, world: usize, flag: &'static str, exec: Option<&str>) {
+        let name = self.worlds[world].name.clone();
+        self.tell_watchers(|| {
+            let map = pack::map().text("kind", "flag").text("world", &name).text("flag", flag);
+            match exec {
+                Some(exec) => map.text("exec", exec),
+                None => map,
+            }
+        });
+    }
+}
+
+/// The number behind `name` at the start of a line.
+pub(super) fn counter(text: &[u8], name: &[u8]) -> u64 {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name));
+    line.and_then(|digits| core::str::from_utf8(digits).ok()?.trim().parse().ok()).unwrap_or(0)
+}

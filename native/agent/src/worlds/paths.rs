@@ -1,0 +1,24 @@
+//! Places in the agent's own root, which `image.sh` makes, and in the tmpfs that it mounts on /run.
+
+use alloc::format;
+use alloc::string::String;
+
+pub const CGROUPS: &str = "/cg";
+pub const RUN: &str = "/run";
+/// Each keeper mounts a file system of its own there.
+pub const STAGE: &str = "/stage";
+pub const NEW_ROOT: &str = "/root";
+pub const LAYERS: &str = "/img/";
+
+/// The writable layer of a world: `u` holds its files, `w` is the overlay's own.
+pub fn upper(world: &str) -> String {
+    format!("{RUN}/{world}")
+}
+
+pub fn upper_files(world: &str) -> String {
+    format!("{RUN}/{world}/u")
+}
+
+pub fn cgroup(world: &str) -> String {
+    format!("{CGROUPS}/{world}")
+}

@@ -1,0 +1,124 @@
+use alloc::format;
+
+use super::link::KeeperLink;
+use super::{Awaited, Ender, Init, State, Waiting, World, parse_name, paths};
+use crate::agent::Agent;
+use crate::clock::now_us;
+use crate::failure::{Code, Failure, Outcome};
+use crate::keeper;
+use crate::limits::WORLDS_MAX;
+use crate::pack::{self, Fields};
+use crate::streams::Stream;
+use crate::sys::fd::{Fd, c_path, open};
+use crate::sys::poller::{Interest, Watched};
+use crate::sys::{check, process, socket};
+use crate::token::Token;
+
+impl Agent {
+    pub fn request_prepare(&mut self, id: u32, fields: &Fields<'_>) -> Outcome<()> {
+        let name = parse_name(fields.bytes("world")?)?;
+        let started_us = now_us();
+        let world = self.prepare_world(&name)?;
+        let what = Awaited::Prepared;
+        self.streams.add(id, Stream::World(Waiting { world, what, started_us, deadline_ms: None }));
+        Ok(())
+    }
+
+    /// Forks the keeper, which does the rest by itself. What is asked of the world meanwhile waits
+    /// in its socket.
+    pub fn prepare_world(&mut self, name: &str) -> Outcome<usize> {
+        if self.find_world(name.as_bytes()).is_ok() {
+            return Err(Failure::new(Code::Exists, format!("world {name} exists")));
+        }
+        if self.worlds.len() >= WORLDS_MAX {
+            return Err(Failure::new(Code::Limit, "too many worlds"));
+        }
+        let index = self.worlds.len() as u32;
+        let cgroup = paths::cgroup(name);
+        let failed = |errno| Failure::system(errno, format!("cgroup of world {name}"));
+        make_directory(&cgroup).map_err(failed)?;
+        let file = |file: &str| open(format!("{cgroup}/{file}").as_bytes(), libc::O_RDONLY, 0);
+        let population = file("cgroup.events").map_err(failed)?;
+        let refusals = file("pids.events").map_err(failed)?;
+        let socket = self.fork_keeper()?;
+        let socket = Watched::new(socket, Token::Keeper(index).pack());
+        let mut world = World {
+            name: name.into(),
+            state: State::Prepared,
+            keeper: Some(KeeperLink::new(socket, &self.poller)),
+            init: Init::Awaited,
+            opening: None,
+            ending: None,
+            population: Watched::new(population, Token::Population(index).pack()),
+            refusals: Watched::new(refusals, Token::Refusals(index).pack()),
+            refused: 0,
+            told_pids: false,
+            told_disk: false,
+        };
+        world.population.watch(&self.poller, Interest::CHANGE);
+        world.refusals.watch(&self.poller, Interest::CHANGE);
+        self.worlds.push(world);
+        Ok(index as usize)
+    }
+
+    fn fork_keeper(&mut self) -> Outcome<Fd> {
+        let failed = |errno| Failure::system(errno, "start of a keeper");
+        let (ours, theirs) = socket::pair().map_err(failed)?;
+        if process::fork().map_err(failed)? == 0 {
+            // The output of other worlds is none of this one's keeper.
+            self.execs.forget_all();
+            keeper::main(theirs, self.program);
+        }
+        Ok(ours)
+    }
+
+    pub fn on_prepared(&mut self, world: usize, init: i32) {
+        self.worlds[world].init = Init::Alive(init);
+        self.answer_waiting(world, Awaited::Prepared);
+        if self.worlds[world].ending.is_some() {
+            self.kill_world(world);
+        }
+    }
+
+    /// The keeper could not make the world, or died: there will be none of this name.
+    pub fn on_world_failed(&mut self, world: usize, body: &[u8]) {
+        for (id, what) in self.waiting_for(world) {
+            if what != Awaited::Ended {
+                self.fail_packed(id, body);
+            }
+        }
+        if self.worlds[world].ending.is_none() {
+            self.worlds[world].ending = Some(Ender::Episode);
+        }
+        self.kill_world(world);
+    }
+}
+
+fn make_directory(path: &str) -> Result<(), i32> {
+    let path = c_path(path.as_bytes())?;
+    check(unsafe { libc::mkdir(path.as_ptr(), 0o755) }).map(|_| ())
+}
+
+impl Agent {
+    /// Streams that wait for a world, and for what.
+    pub(super) fn waiting_for(&self, world: usize) -> alloc::vec::Vec<(u32, Awaited)> {
+        let of_world = |(id, stream): (u32, &Stream)| match stream {
+            Stream::World(waiting) if waiting.world == world => Some((id, waiting.what)),
+            _ => None,
+        };
+        self.streams.iter().filter_map(of_world).collect()
+    }
+
+    pub(super) fn answer_waiting(&mut self, world: usize, what: Awaited) {
+        for (id, _) in self.waiting_for(world).into_iter().filter(|(_, awaited)| *awaited == what) {
+            if let Some(Stream::World(waiting)) = self.streams.get(id) {
+                let mut body = pack::map().number("elapsedUs", now_us() - waiting.started_us);
+                if what == Awaited::Ended {
+                    let by = self.worlds[world].ending.unwrap_or(Ender::Request);
+                    body = body.text("by", by.as_str());
+                }
+                self.succeed(id, body);
+            }
+        }
+    }
+}
