@@ -63,14 +63,26 @@ async function* chunksOf(
     yield source
     return
   }
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  aborted.catch(() => {})
-  const stops = signals.map((signal) => onAbort(signal, () => reject(signal?.reason)))
+  // Not a race against one promise that lasts: it would keep every chunk until it settles.
+  let reason: unknown
+  let abandon: (() => void) | undefined
+  const stops = signals.map((signal) =>
+    onAbort(signal, () => {
+      reason ??= signal?.reason
+      abandon?.()
+    }),
+  )
   const iterator = source[Symbol.asyncIterator]()
+  const next = () =>
+    new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
+      abandon = () => reject(reason)
+      if (reason !== undefined) abandon()
+      else iterator.next().then(resolve, reject)
+    })
   let ended = false
   try {
     for (;;) {
-      const { done, value } = await Promise.race([iterator.next(), aborted])
+      const { done, value } = await next()
       ended = done === true
       if (ended) return
       if (!(value instanceof Uint8Array)) throw invalid('source', 'must give Uint8Array chunks')
