@@ -20,7 +20,7 @@ describe('fate', () => {
       { cause: 'stop', memory: { ...quiet, oomKills: 1, limitHit: true } },
       'oom_limit',
     ],
-    ['an agent that ended itself', { lastWords: 'sandlot-agent: expired lifetime' }, 'expired'],
+    ['an agent that ended itself', { lastWords: 'agent: expired lifetime' }, 'expired'],
     ['a broken protocol', { cause: 'protocol' }, 'protocol'],
     ['a kill from outside', {}, 'lost'],
   ])('%s', (_, over, kind) => {

@@ -13,7 +13,7 @@ export interface EndEvidence {
 }
 
 /** What an agent that ends itself writes last. */
-const EXPIRED = /sandlot-agent: expired/
+const EXPIRED = /agent: expired/
 
 /**
  * Memory comes first, whoever noticed: a kill by the kernel before ours is what ended it. That it was the
