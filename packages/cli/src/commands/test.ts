@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { cacheDirectory, nativeDirectory, repository } from '../config.ts'
 import { note, printLine } from '../output/terminal.ts'
-import { ensureMachine } from '../setup/machine.ts'
+import { ensureMachine, type Machine } from '../setup/machine.ts'
 import { findProgram, runProgram } from '../setup/program.ts'
 
 const STEP_TIMEOUT_MS = 60 * 60_000
@@ -31,9 +31,14 @@ export async function testCommand(filters: readonly string[]): Promise<number> {
     )
     add(counts, await cargoTests())
   }
-  add(counts, await vitest(filters, { SANDLOT_RUNSC: machine.runsc }))
+  add(counts, await vitest(filters, programs(machine)))
   printLine(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`)
   return counts.failed === 0 && counts.passed > 0 ? 0 : 1
+}
+
+/** Where the tests find what was brought. */
+function programs({ runsc, helper, agent }: Machine): Record<string, string> {
+  return { SANDLOT_RUNSC: runsc, SANDLOT_HELPER: helper, SANDLOT_AGENT: agent }
 }
 
 function add(counts: Counts, more: Counts): void {
