@@ -10,6 +10,7 @@ import { onAbort } from '../on-abort.ts'
 import type { OperationKind, Request, Result } from './operation.ts'
 import { packBytes, unpackBytes } from './packed-bytes.ts'
 import { type Pending, settlePending } from './pending.ts'
+import { openError } from './sqlite-error.ts'
 import {
   type FromStorage,
   fromPlainError,
@@ -89,7 +90,7 @@ export class Journal {
       await promise
     } catch (error) {
       await worker.terminate()
-      throw error
+      throw openError(error, options.directory)
     }
     worker.off('error', reject)
     return new Journal(worker)
