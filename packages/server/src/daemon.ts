@@ -92,14 +92,20 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   log.info({ ...recovered, driver: parts.driver, dataDirectory }, `serving at ${url}`)
 
   const running = starting.move()
+  let closed: Promise<void> | undefined
+  const close = async ({ drainMs = 0, sandboxes = 'stop' }: CloseOptions) => {
+    await unannounce(runDirectory, process.pid, url)
+    await shutdown.run({ drainMs, sandboxes })
+    await running.disposeAsync()
+  }
   return {
     url,
     apiKey,
     options,
-    close: async ({ drainMs = 0, sandboxes = 'stop' } = {}) => {
-      await unannounce(runDirectory, process.pid, url)
-      await shutdown.run({ drainMs, sandboxes })
-      await running.disposeAsync()
+    close: (how = {}) => {
+      if (closed) shutdown.hurry()
+      closed ??= close(how)
+      return closed
     },
   }
 }

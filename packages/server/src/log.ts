@@ -27,5 +27,8 @@ export function openLog({
     redact: { paths: SECRETS, censor: '(secret)' },
   }
   if (logFormat === 'json') return pino(options, destination({ dest: 2, sync: false }))
-  return pino(options, pretty({ destination: 2, sync: true, ignore: 'pid,hostname', singleLine: true }))
+  return pino(
+    options,
+    pretty({ destination: 2, sync: true, ignore: 'pid,hostname', singleLine: true }),
+  )
 }

@@ -22,13 +22,10 @@ export interface ShutdownOptions {
 /** How often it is looked whether attempts still run. */
 const LOOK_EVERY_MS = 100
 
-/**
- * The way down, once: no new work, a time for what runs, then the end of all in the order in which one leans on the other.
- * Asked again while it waits, it waits no more.
- */
+/** The way down, once: no new work, a time for what runs, then the end of all in the order in which one leans on the other. */
 export class Shutdown {
   readonly #parts: ShutdownParts
-  readonly #hurry = new AbortController()
+  readonly #hurried = new AbortController()
   #running: Promise<void> | undefined
 
   constructor(parts: ShutdownParts) {
@@ -36,9 +33,13 @@ export class Shutdown {
   }
 
   run(options: ShutdownOptions): Promise<void> {
-    if (this.#running) this.#hurry.abort()
     this.#running ??= this.#run(options)
     return this.#running
+  }
+
+  /** Waits no more for what runs. */
+  hurry(): void {
+    this.#hurried.abort()
   }
 
   async #run({ drainMs, sandboxes }: ShutdownOptions): Promise<void> {
@@ -68,10 +69,10 @@ export class Shutdown {
 
   async #idle(drainMs: number): Promise<void> {
     const until = performance.now() + drainMs
-    while (this.#busy() && performance.now() < until && !this.#hurry.signal.aborted) {
+    while (this.#busy() && performance.now() < until && !this.#hurried.signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, LOOK_EVERY_MS)
-      this.#hurry.signal.addEventListener('abort', () => resolve(), { once: true })
+      this.#hurried.signal.addEventListener('abort', () => resolve(), { once: true })
       await promise
       clearTimeout(timer)
     }

@@ -179,7 +179,7 @@ export class Node implements NodePort {
   async close(sandboxes: 'stop' | 'keep'): Promise<void> {
     this.#reaper?.[Symbol.dispose]()
     await this.pool.close()
-    if (sandboxes === 'keep') return
+    if (sandboxes === 'keep') return this.sandboxes.letGo()
     const detail = 'the daemon was stopped'
     const all = [...this.sandboxes.entries.keys()]
     await Promise.allSettled(all.map((id) => this.sandboxes.end(id, { kind: 'lost', detail })))

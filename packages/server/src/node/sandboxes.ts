@@ -42,6 +42,7 @@ export interface NodeParts {
 export class NodeSandboxes {
   readonly #parts: NodeParts
   readonly #entries = new Map<string, Entry>()
+  #letGo = false
 
   constructor(parts: NodeParts) {
     this.#parts = parts
@@ -125,6 +126,11 @@ export class NodeSandboxes {
     }
   }
 
+  /** From now on they are the next daemon's: what becomes of them is not looked at any more. */
+  letGo(): void {
+    this.#letGo = true
+  }
+
   #ended(sandbox: string): SandboxEnded | undefined {
     return this.#parts.endings.find(sandbox, this.#parts.clock.now())?.ended
   }
@@ -192,7 +198,7 @@ export class NodeSandboxes {
     void this.#watch(entry, sandbox)
     void sandbox.gone.then(async () => {
       // A sandbox that is being stopped is ended by `#stop`.
-      if (entry.state !== 'running') return
+      if (entry.state !== 'running' || this.#letGo) return
       entry.move('stopping')
       await this.#stop(entry)
     })
