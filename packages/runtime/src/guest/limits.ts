@@ -2,12 +2,16 @@
 export const GUEST_LIMITS = {
   /** A request without content. */
   requestMs: 30_000,
+  /** Until a command says that it runs. */
+  startMs: 60_000,
   /** A request with content: files, tars, listings. */
   transferMs: 15 * 60_000,
   /** From opening the pipes to the agent's hello. */
   handshakeMs: 30_000,
-  /** On top of the time a request gives the agent itself, before the host gives up on the answer. */
+  /** On top of the deadline that the agent keeps for a command, before the host gives up on its result. */
   execGraceMs: 30_000,
+  /** On top of the time a request gives the agent, before the host gives up on the answer. */
+  answerGraceMs: 5_000,
   /** Nothing came for so long: a ping is sent. Idle sandboxes are woken by it, so it is rare. */
   quietMs: 30_000,
   /** Nothing came for so long: the guest is lost. */
@@ -22,8 +26,10 @@ export const GUEST_LIMITS = {
   countMax: Number.MAX_SAFE_INTEGER,
   /** Worlds a guest may list. */
   worlds: 64,
-  /** Execs a guest may list. */
-  execs: 256,
+  /** Execs a guest may list: those that run, and those that are kept. */
+  execs: 1_280,
+  /** A name that a guest says: a world, an exec, a sandbox, a version. */
+  nameLength: 128,
   /** Processes a guest may list. */
   processes: 512,
   /** Command line of a listed process or exec. */

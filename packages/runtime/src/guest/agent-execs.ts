@@ -1,0 +1,86 @@
+import type { PayloadMap } from '@sandlot/protocol/frames'
+import { AgentExec, failedExec } from './agent-exec.ts'
+import { runBuffered } from './exec-run.ts'
+import type {
+  ExecHandle,
+  ExecListing,
+  ExecOffsets,
+  ExecOutcome,
+  ExecRunSpec,
+  ExecSpec,
+  GuestExecs,
+  GuestWait,
+} from './guest.ts'
+import { GuestError } from './guest-error.ts'
+import { toBytes, toPath } from './guest-text.ts'
+import { GUEST_LIMITS } from './limits.ts'
+import type { GuestLink } from './link.ts'
+import * as messages from './messages.ts'
+
+const START: ExecOffsets = { stdoutFrom: 0, stderrFrom: 0 }
+const EXEC_ID = /^[A-Za-z0-9_-]{1,64}$/
+
+/** Commands of a sandbox, by requests to its agent. */
+export class AgentExecs implements GuestExecs {
+  readonly #link: GuestLink
+
+  constructor(link: GuestLink) {
+    this.#link = link
+  }
+
+  start(spec: ExecSpec, wait: Pick<GuestWait, 'signal'> = {}): ExecHandle {
+    try {
+      return this.startReading(spec, wait)
+    } catch (error) {
+      return failedExec(spec.exec, error)
+    }
+  }
+
+  run(spec: ExecRunSpec, wait: GuestWait = {}): Promise<ExecOutcome> {
+    return runBuffered(this.#link, this, spec, wait)
+  }
+
+  attach(exec: string, from: ExecOffsets, wait: Pick<GuestWait, 'signal'> = {}): ExecHandle {
+    try {
+      const { stdoutFrom, stderrFrom } = from
+      const stream = this.#link.open('exec.attach', { exec, stdoutFrom, stderrFrom }, wait)
+      return new AgentExec(this.#link, 'exec.attach', stream, exec, from)
+    } catch (error) {
+      return failedExec(exec, error)
+    }
+  }
+
+  async kill(exec: string, signal: number, wait: GuestWait = {}): Promise<{ processes: number }> {
+    return await this.#link.request('exec.kill', { exec, signal }, messages.execKill, wait)
+  }
+
+  async list(wait: GuestWait = {}): Promise<readonly ExecListing[]> {
+    const { execs } = await this.#link.request('exec.list', {}, messages.execList, wait)
+    return execs
+  }
+
+  async forget(exec: string, wait: GuestWait = {}): Promise<void> {
+    await this.#link.request('exec.forget', { exec }, messages.nothing, wait)
+  }
+
+  /** As `start`, but throws what makes it impossible to ask. */
+  startReading(spec: ExecSpec, wait: Pick<GuestWait, 'signal'>): AgentExec {
+    const stream = this.#link.open('exec.start', startArguments(spec), wait)
+    return new AgentExec(this.#link, 'exec.start', stream, spec.exec, START)
+  }
+}
+
+function startArguments(spec: ExecSpec): PayloadMap {
+  const { world, exec, stdin, mode, user, timeoutMs, headBytes, tailBytes, ringBytes } = spec
+  if (!EXEC_ID.test(exec)) throw new GuestError('invalid', `${JSON.stringify(exec)} is no exec id`)
+  for (const kept of [headBytes, tailBytes, ringBytes]) {
+    if (kept !== undefined && kept > GUEST_LIMITS.keptBytes) {
+      throw new GuestError('invalid', `${kept} bytes of output are more than an agent keeps`)
+    }
+  }
+  const argv = spec.argv.map(toBytes)
+  const env = spec.env.map(([name, value]) => [toBytes(name), toBytes(value)])
+  const cwd = toPath(spec.cwd)
+  const kept = { headBytes, tailBytes, ringBytes }
+  return { world, exec, argv, env, cwd, user, stdin, mode, timeoutMs, ...kept }
+}

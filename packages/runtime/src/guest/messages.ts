@@ -1,0 +1,151 @@
+/**
+ * What an agent may say, in shapes and bounds: everything from a guest passes one of these before it is
+ * believed. Unknown keys are dropped. Byte strings are copied, so that none keeps the chunk it came in alive.
+ */
+import { z } from 'zod'
+import { GUEST_FILE_KINDS, WORLD_ENDERS, WORLD_STATES } from './guest.ts'
+import { GUEST_LIMITS } from './limits.ts'
+
+const count = z.number().int().min(0).max(GUEST_LIMITS.countMax)
+const processId = z.number().int().min(0).max(0x7fff_ffff)
+const userId = z.number().int().min(0).max(0xffff_ffff)
+const time = z.number().min(-GUEST_LIMITS.countMax).max(GUEST_LIMITS.countMax)
+const text = z.string().max(GUEST_LIMITS.nameLength)
+const encoder = new TextEncoder()
+
+function byteString(bytesMax: number) {
+  return z
+    .union([z.instanceof(Uint8Array), z.string().max(bytesMax)])
+    .transform((value) => (typeof value === 'string' ? encoder.encode(value) : value.slice()))
+    .refine((value) => value.length <= bytesMax, `longer than ${bytesMax} bytes`)
+}
+
+export const nothing = z.object({})
+
+export const hello = z.object({
+  protocol: z.literal(1),
+  agent: text,
+  boot: byteString(16).refine((boot) => boot.length === 16, 'not 16 bytes'),
+  sandbox: text,
+  uptimeMs: count,
+  worlds: z.array(z.object({ world: text, state: z.enum(WORLD_STATES) })).max(GUEST_LIMITS.worlds),
+  execs: z
+    .array(z.object({ exec: text, world: text, running: z.boolean() }))
+    .max(GUEST_LIMITS.execs),
+})
+
+export const worldReady = z.object({ elapsedUs: count })
+export const worldEnd = z.object({ elapsedUs: count, by: z.enum(WORLD_ENDERS) })
+
+export const news = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('world_ended'), world: text, by: z.literal('episode') }),
+  z.object({
+    kind: z.literal('flag'),
+    world: text,
+    flag: z.enum(['pids', 'disk']),
+    exec: text.exactOptional(),
+  }),
+])
+
+export const stats = z.object({
+  worlds: z
+    .array(
+      z.object({
+        world: text,
+        processes: count,
+        upperUsedBytes: count,
+        upperTotalBytes: count,
+        upperInodesUsed: count,
+        upperInodesTotal: count,
+        pidsPeak: count,
+        pidsRefused: count,
+      }),
+    )
+    .max(GUEST_LIMITS.worlds),
+  rings: count,
+})
+
+export const processes = z.object({
+  processes: z
+    .array(
+      z.object({
+        pid: processId,
+        parent: processId,
+        exec: text.exactOptional(),
+        command: byteString(GUEST_LIMITS.commandBytes),
+      }),
+    )
+    .max(GUEST_LIMITS.processes),
+})
+
+export const execStarted = z.object({ kind: z.literal('started'), pid: processId })
+export const execOffset = z.object({
+  kind: z.literal('offset'),
+  channel: z.union([z.literal(1), z.literal(2)]),
+  offset: count,
+  droppedBytes: count,
+})
+
+const outputCount = z.object({ totalBytes: count, droppedBytes: count })
+
+export const execResult = z
+  .object({
+    exitCode: z.number().int().min(0).max(255).exactOptional(),
+    signal: z.number().int().min(1).max(127).exactOptional(),
+    timedOut: z.boolean(),
+    killed: z.boolean(),
+    durationUs: count,
+    stdout: outputCount,
+    stderr: outputCount,
+    left: count,
+  })
+  .refine(
+    ({ exitCode, signal }) => (exitCode === undefined) !== (signal === undefined),
+    'neither or both of exitCode and signal',
+  )
+  .transform(({ stdout, stderr, ...result }) => ({ ...result, counts: { stdout, stderr } }))
+
+export const execKill = z.object({ processes: count })
+
+export const execList = z.object({
+  execs: z
+    .array(
+      z.object({
+        exec: text,
+        world: text,
+        running: z.boolean(),
+        pid: processId,
+        argv0: byteString(GUEST_LIMITS.commandBytes),
+        startedMs: count,
+        processes: count,
+      }),
+    )
+    .max(GUEST_LIMITS.execs),
+})
+
+const fileAttributes = z.object({
+  sizeBytes: count,
+  mode: z.number().int().min(0).max(0o177777),
+  mtimeMs: time,
+})
+const fileOwner = { uid: userId, gid: userId }
+
+export const fileStat = fileAttributes.extend({
+  kind: z.enum(GUEST_FILE_KINDS),
+  ...fileOwner,
+  target: byteString(GUEST_LIMITS.pathBytes).exactOptional(),
+})
+
+/** The event ahead of a file's content; it is always a regular file. */
+export const readStat = fileAttributes
+  .extend({ kind: z.literal('stat'), ...fileOwner })
+  .transform((stat) => ({ ...stat, kind: 'file' as const }))
+
+export const fileEntry = fileAttributes.extend({
+  name: byteString(GUEST_LIMITS.pathBytes),
+  kind: z.enum(GUEST_FILE_KINDS),
+})
+
+export const fileSize = z.object({ sizeBytes: count })
+export const fileCount = z.object({ count })
+export const tarEntries = z.object({ entries: count })
