@@ -22,9 +22,7 @@ beforeEach(async () => {
 })
 
 afterEach(async () => {
-  for (const child of children.splice(0)) {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
-  }
+  for (const child of children.splice(0)) await end(child)
   await rm(directory, { recursive: true })
 })
 
@@ -90,10 +88,15 @@ async function startWriter() {
 }
 
 async function kill(child: ChildProcess): Promise<void> {
-  const exited = child.signalCode === null && child.exitCode === null && once(child, 'exit')
+  await end(child)
+  expect(child.signalCode).toBe('SIGKILL')
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const alive = child.signalCode === null && child.exitCode === null
+  const exited = alive ? once(child, 'exit') : undefined
   child.kill('SIGKILL')
   await exited
-  expect(child.signalCode).toBe('SIGKILL')
 }
 
 async function read(engine: Engine, stream: string): Promise<string[]> {
