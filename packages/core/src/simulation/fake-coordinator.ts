@@ -23,8 +23,10 @@ export interface FakeCoordinator {
 
 export interface CoordinatorHooks {
   perform(effect: Effect): void
-  /** After each step. */
-  check(run: Run): void
+  /** After each step, of the input that led to it. */
+  check(run: Run, step: Step, input: InputBody): void
+  /** The process is killed here, at the worst of moments. */
+  crash(): void
   /** The live state, and what the log gives, when the log has everything. */
   compare(live: Run, replayed: Run): void
   /** It is back: look at what nodes and workers have. */
@@ -38,6 +40,7 @@ interface Taken {
 
 export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): FakeCoordinator {
   const { timeline, random, scenario } = world
+  const { faults } = scenario
   const journal = createFakeJournal(scenario.policy, timeline.nowMs)
   let run: Run | null = null
   let life = 0
@@ -45,10 +48,12 @@ export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): Fa
   let pending: Taken[] = []
   let doing: Taken[] = []
 
-  function take(step: Step, durable?: () => void): void {
+  function take(step: Step, input: InputBody, durable?: () => void): void {
     steps++
-    if (run) hooks.check(run)
-    if (pending.length === 0) during(random.between(0.1, 5), flush)
+    if (run) hooks.check(run, step, input)
+    // A disk that stalls lets decisions grow old before they are done.
+    const [least, most] = random.chance(faults.diskStalls) ? [1_000, 8_000] : [0.1, 5]
+    if (pending.length === 0) during(random.between(least, most), flush)
     pending.push({ step, durable })
   }
 
@@ -59,6 +64,10 @@ export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): Fa
     for (const { step } of batch) journal.append(step.events)
     if (run && steps % 7 === 0) hooks.compare(run, journal.replayed)
     if (run && random.chance(0.05)) journal.checkpoint(run)
+    if (random.chance(faults.crashesAtFlush)) {
+      hooks.crash()
+      return
+    }
     if (doing.length === 0) during(random.between(0, 3), perform)
     doing.push(...batch)
     setTimer()
@@ -69,7 +78,12 @@ export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): Fa
     const batch = doing
     doing = []
     for (const { step, durable } of batch) {
-      for (const effect of step.effects) performOne(effect)
+      for (const effect of step.effects) {
+        performOne(effect)
+        if (!random.chance(faults.crashesAtFlush / 4)) continue
+        hooks.crash()
+        return
+      }
       durable?.()
     }
   }
@@ -104,10 +118,9 @@ export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): Fa
   function tell(input: InputBody, durable?: () => void): boolean {
     if (!run) return false
     try {
-      take(advance(run, { nowMs: timeline.nowMs, ...input }), durable)
+      take(advance(run, { nowMs: timeline.nowMs, ...input }), input, durable)
     } catch (error) {
-      const closed = error instanceof SandlotError && error.code === 'run_closed'
-      if (!closed || !world.truth.cancelled) throw error
+      if (!isRefusal(error) || !world.truth.cancelled) throw error
       durable?.() // refused is answered
     }
     return true
@@ -134,8 +147,12 @@ export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): Fa
       hooks.compare(run, journal.replay())
       const tail = journal.results.at(-1)
       if (tail) tell({ type: 'results_recorded', through: tail.seq })
-      take(recover(run, timeline.nowMs))
+      take(recover(run, timeline.nowMs), { type: 'recovered' })
       hooks.started()
     },
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof SandlotError && error.code === 'run_closed'
 }

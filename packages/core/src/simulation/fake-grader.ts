@@ -32,8 +32,9 @@ export function createFakeGrader(world: World, isAlive: (of: OfSandbox) => boole
         ? { kind: 'failed', cause: 'simulated' }
         : { kind: 'verdict', reward: 'yes' }
     }
-    const reward = random.below(2)
-    noteGiven(truth, effect.sandbox, { atMs: timeline.nowMs, reward, by: 'daemon' })
+    const { sandbox, token } = effect
+    const reward = random.next()
+    noteGiven(truth, sandbox, { atMs: timeline.nowMs, reward, by: 'daemon', token })
     return { kind: 'verdict', reward }
   }
 
@@ -43,14 +44,15 @@ export function createFakeGrader(world: World, isAlive: (of: OfSandbox) => boole
       if (started.has(token)) return
       started.add(token)
       const slow = random.chance(faults.graderSlow)
-      const delayMs = slow ? 60_000 : random.spread(scenario.gradeMs, 0.7)
+      const delayMs = slow ? random.between(20_000, 40_000) : random.spread(scenario.gradeMs, 0.7)
       timeline.after(delayMs, () => {
         if (cancelled.has(token)) return
         answer(token, { type: 'graded', episode, attempt, token, result: verdict(effect) })
       })
     },
     cancel(token) {
-      cancelled.add(token)
+      // Some graders can't be stopped: what they find in the end is refused by its token.
+      if (random.chance(0.5)) cancelled.add(token)
     },
   }
 }

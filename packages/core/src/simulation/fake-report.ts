@@ -7,26 +7,29 @@ import type { World } from './world.ts'
 export function drawReport(world: World, offer: LeaseOffer, sandboxAlive: boolean): WorkerReport {
   const { random, scenario } = world
   const { faults } = scenario
-  // The trap: code that catches the loss of its sandbox and calls that a zero.
-  if (!sandboxAlive && random.chance(0.5)) return earn(world, offer, 0)
+  // The trap: code that catches the loss of its sandbox and calls that a result.
+  if (!sandboxAlive && random.chance(0.5)) return earn(world, offer)
   if (!sandboxAlive) return { kind: 'threw', cause: ['the sandbox is gone'] }
   if (random.chance(faults.modelFails)) return { kind: 'model_failed', cause: ['no model'] }
-  if (!random.chance(faults.agentMisbehaves)) return earn(world, offer, random.below(3) / 2)
+  if (!random.chance(faults.agentMisbehaves)) return earn(world, offer)
   return random.pick<() => WorkerReport>([
     () => ({ kind: 'threw', cause: ['simulated'] }),
     () => ({ kind: 'returned', reward: Number.NaN }),
     () => ({ kind: 'returned', rewards: { a: 1, b: Number.POSITIVE_INFINITY } }),
     () => ({ kind: 'returned', limit: 'turns' }),
-    () => ({ ...earn(world, offer, 1), dataJson: '{' }),
+    () => ({ ...earn(world, offer), dataJson: '{' }),
     () => ({ kind: 'invalid', cause: ['not a result'] }),
     () => ({ kind: 'aborted' }),
   ])()
 }
 
-function earn(world: World, offer: LeaseOffer, reward: number) {
+/** No two rewards are the same, so that the judge sees where one came from. */
+function earn(world: World, offer: LeaseOffer) {
   const graded = world.scenario.policy.grade !== 'none' && offer.phase === 'agent'
   if (graded) return { kind: 'returned' as const, dataJson: '{"answer":42}' }
   const { nowMs } = world.timeline
-  noteGiven(world.truth, offer.sandbox, { atMs: nowMs, reward, by: 'worker' })
+  const reward = world.random.next()
+  const { sandbox, token } = offer
+  noteGiven(world.truth, sandbox, { atMs: nowMs, reward, by: 'worker', token })
   return { kind: 'returned' as const, reward }
 }

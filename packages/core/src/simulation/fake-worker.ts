@@ -1,7 +1,9 @@
 import type { LeaseOffer } from '../run/effect.ts'
 import type { InputBody } from '../run/input.ts'
 import { drawReport } from './fake-report.ts'
-import { insist, type OfSandbox, type World } from './world.ts'
+import { checkTimeout } from './invariants.ts'
+import { createOutbox, type Outbox } from './outbox.ts'
+import type { OfSandbox, World } from './world.ts'
 
 /** A process with the user's code: it works, hangs, lies and dies. */
 export interface FakeWorker {
@@ -10,7 +12,7 @@ export interface FakeWorker {
   /** Changes with every connection: what was sent on an old one never arrives. */
   readonly connection: number | null
   offer(offer: LeaseOffer): void
-  cancel(token: number): void
+  cancel(token: number, cause: string): void
   /** The connection broke; it comes back by itself. */
   disconnect(): void
   die(): void
@@ -18,9 +20,11 @@ export interface FakeWorker {
 
 interface Held {
   readonly offer: LeaseOffer
-  /** Words to the coordinator, in order: each is repeated until it is durable. */
-  readonly outbox: InputBody[]
-  sending: boolean
+  readonly begunAtMs: number
+  /** `awayMs` of the worker when it began. */
+  readonly awayAtMs: number
+  calledModel: boolean
+  readonly outbox: Outbox
 }
 
 export interface WorkerHooks {
@@ -29,11 +33,13 @@ export interface WorkerHooks {
 
 export function createFakeWorker(world: World, name: string, hooks: WorkerHooks): FakeWorker {
   const { timeline, random, scenario, truth } = world
-  const { faults } = scenario
   const held = new Map<number, Held>()
   let alive = true
   let connection: number | null = null
   let connections = 0
+  /** All the time without a connection, and since when there is none. */
+  let awayMs = 0
+  let awaySinceMs = timeline.nowMs
 
   /** The first word on a connection: it is heard in order and once, or the connection is gone. */
   function attach(): void {
@@ -43,8 +49,10 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
     const input = { type: 'worker_attached', worker: name, slots: scenario.slots } as const
     timeline.after(random.between(0.1, 5), () => {
       if (!alive || connections !== mine) return
-      if (world.tell({ ...input, held: tokens })) connection = mine
-      else timeline.after(1_000, attach)
+      if (world.tell({ ...input, held: tokens })) {
+        connection = mine
+        awayMs += timeline.nowMs - awaySinceMs
+      } else timeline.after(1_000, attach)
     })
   }
 
@@ -57,46 +65,8 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
     timeline.after(15_000, beat)
   }
 
-  function say(lease: Held, input: InputBody): void {
-    lease.outbox.push(input)
-    if (!lease.sending) send(lease)
-  }
-
-  function send(lease: Held): void {
-    const input = lease.outbox[0]
-    lease.sending = input !== undefined
-    if (!input) return
-    const { token } = lease.offer
-    const wanted = () => alive && held.get(token) === lease
-    insist(world, input, wanted, () => {
-      lease.outbox.shift()
-      if (input.type === 'reported') held.delete(token)
-      send(lease)
-    })
-  }
-
-  function work(lease: Held): void {
-    const { offer } = lease
-    const address = { episode: offer.episode, attempt: offer.attempt, token: offer.token }
-    say(lease, { type: 'lease_taken', ...address })
-    const mine = () => alive && held.get(offer.token) === lease
-    if (random.chance(faults.agentMisbehaves / 3)) return // never returns
-    let delayMs = random.spread(offer.phase === 'agent' ? scenario.agentMs : scenario.gradeMs, 1)
-    if (offer.phase === 'agent' && random.chance(0.5)) {
-      const callMs = random.chance(faults.modelFails) ? 40_000 : random.spread(2_000, 1)
-      timeline.after(delayMs / 2, () => {
-        if (mine()) say(lease, { type: 'model_started', ...address })
-      })
-      timeline.after(delayMs / 2 + callMs, () => {
-        if (mine()) say(lease, { type: 'model_ended', ...address })
-      })
-      delayMs += callMs
-    }
-    timeline.after(delayMs, () => {
-      if (!mine()) return
-      const report = drawReport(world, offer, hooks.isAlive(offer))
-      say(lease, { type: 'reported', ...address, report })
-    })
+  function isMine(lease: Held): boolean {
+    return alive && held.get(lease.offer.token) === lease
   }
 
   attach()
@@ -111,20 +81,34 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
     },
     offer(offer) {
       if (!alive || held.has(offer.token)) return
-      const lease: Held = { offer, outbox: [], sending: false }
+      const outbox = createOutbox(
+        world,
+        () => isMine(lease),
+        (input) => {
+          if (input.type === 'reported') held.delete(offer.token)
+        },
+      )
+      const begunAtMs = timeline.nowMs
+      const lease: Held = { offer, outbox, begunAtMs, awayAtMs: awayMs, calledModel: false }
       held.set(offer.token, lease)
       if (offer.phase === 'agent') {
         const { sandbox } = offer
         truth.begun.set(sandbox, (truth.begun.get(sandbox) ?? 0) + 1)
       }
-      work(lease)
+      work(world, lease, { isMine: () => isMine(lease), isAlive: () => hooks.isAlive(offer) })
     },
-    cancel(token) {
+    cancel(token, cause) {
+      const lease = held.get(token)
+      if (lease && !lease.calledModel && cause.includes('used up its time within')) {
+        const away = awayMs - lease.awayAtMs
+        checkTimeout(timeline.nowMs - lease.begunAtMs - away, lease.offer.timeoutMs)
+      }
       // Some code ignores its signal and goes on: what it says is refused by its token.
       if (random.chance(0.7)) held.delete(token)
     },
     disconnect() {
       if (!alive) return
+      if (connection !== null) awaySinceMs = timeline.nowMs
       connection = null
       connections++
       const back = random.chance(0.7) ? random.between(100, 30_000) : random.between(30_000, 90_000)
@@ -136,4 +120,35 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
       held.clear()
     },
   }
+}
+
+/** What the user's code does with its lease: it thinks, perhaps asks a model, and reports. */
+function work(
+  world: World,
+  lease: Held,
+  ask: { readonly isMine: () => boolean; readonly isAlive: () => boolean },
+): void {
+  const { timeline, random, scenario } = world
+  const { faults } = scenario
+  const { offer, outbox } = lease
+  const address = { episode: offer.episode, attempt: offer.attempt, token: offer.token }
+  const later = (delayMs: number, input: () => InputBody) =>
+    timeline.after(delayMs, () => {
+      if (ask.isMine()) outbox.say(input())
+    })
+  outbox.say({ type: 'lease_taken', ...address })
+  if (random.chance(faults.agentMisbehaves / 3)) return // never returns
+  let delayMs = random.spread(offer.phase === 'agent' ? scenario.agentMs : scenario.gradeMs, 1)
+  if (offer.phase === 'agent' && random.chance(0.5)) {
+    lease.calledModel = true
+    const callMs = random.chance(faults.modelFails) ? 40_000 : random.spread(2_000, 1)
+    later(delayMs / 2, () => ({ type: 'model_started', ...address }))
+    later(delayMs / 2 + callMs, () => ({ type: 'model_ended', ...address }))
+    delayMs += callMs
+  }
+  later(delayMs, () => ({
+    type: 'reported',
+    ...address,
+    report: drawReport(world, offer, ask.isAlive()),
+  }))
 }

@@ -1,5 +1,8 @@
 import { SandlotError } from '@sandlot/protocol'
+import type { Step } from '../run/decision.ts'
 import type { UnrecordedRow } from '../run/effect.ts'
+import type { InputBody } from '../run/input.ts'
+import { ownsSandbox } from '../run/owner.ts'
 import type { Run } from '../run/run.ts'
 import { saveRun } from '../run/saved.ts'
 import type { Scenario } from './scenario.ts'
@@ -34,6 +37,30 @@ export function checkStep(run: Run, scenario: Scenario, owned: number): void {
       worker.leases.size,
     ])
   }
+}
+
+/** What one step decided and asked for. */
+export function checkDecisions(run: Run, step: Step, input: InputBody): void {
+  const types = step.events.map(({ type }) => type)
+  must(
+    run.status === 'running' || !types.includes('admitted') || types.includes('status_changed'),
+    'nothing is admitted but by a running run',
+    () => [run.status, types],
+  )
+  if (input.type === 'sandbox_ready' && !ownsSandbox(run, input)) {
+    const released = step.effects.some(
+      (effect) => effect.type === 'release_sandbox' && effect.sandbox === input.sandbox,
+    )
+    must(released, 'a sandbox that nobody waits for is released', () => [input, step])
+  }
+}
+
+/** What an agent had of its own time when it was called off, by its worker's own clock. */
+export function checkTimeout(ownMs: number, timeoutMs: number): void {
+  must(ownMs >= timeoutMs - 1, 'the agent’s clock leaves out the platform’s time', () => [
+    ownMs,
+    timeoutMs,
+  ])
 }
 
 /** The log gives the state, exactly. */
@@ -86,7 +113,13 @@ function checkSample(
     'no infrastructure fault with a reward',
     found,
   )
-  if (row.outcome === 'graded') must(given.length > 0, 'the reward that was earned', found)
+  if (row.outcome !== 'graded') return
+  must(given.length > 0, 'the reward that was earned', found)
+  must(
+    given.some(({ token }) => !truth.revoked.has(token)),
+    'a lease that is over gives nothing',
+    found,
+  )
 }
 
 /** When all is over. */
@@ -113,6 +146,8 @@ export function checkEnd(
     must(times === 1, 'an agent begins once in a sandbox', () => [key, times])
   }
   for (const { row } of rows) checkRow(row, truth)
+  const slowest = Math.max(0, ...rows.map(({ row }) => row.phases.teardownMs))
+  must(!calm || slowest < 10_000, 'a sandbox is released at once', () => slowest)
 }
 
 /** A caller's mistakes are refused, and change nothing. */

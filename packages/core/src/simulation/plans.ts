@@ -1,6 +1,6 @@
 import { advance } from '../run/advance.ts'
 import type { TaskInput } from '../run/input.ts'
-import { ownsSandbox } from '../run/owner.ts'
+import { isCurrent, ownsSandbox } from '../run/owner.ts'
 import type { Run } from '../run/run.ts'
 import type { FakeCoordinator } from './fake-coordinator.ts'
 import type { FakeNode } from './fake-node.ts'
@@ -89,14 +89,19 @@ export function planFaults(
       victim.disconnect()
       world.tell({ type: 'worker_detached', worker: victim.name })
     }
-    if (coordinator.run && random.chance(faults.coordinatorDies / 3)) {
-      coordinator.die()
-      for (const worker of workers) worker.disconnect()
-      timeline.after(random.spread(2_000, 1.5), () => coordinator.start())
-    }
+    if (random.chance(faults.coordinatorDies / 3)) crash(parts, coordinator)
     timeline.after(random.spread(8_000, 1), strike)
   }
   timeline.after(random.spread(4_000, 1), strike)
+}
+
+/** The coordinator is killed, every connection with it, and comes back. */
+export function crash(parts: Parts, coordinator: FakeCoordinator): void {
+  const { timeline, random } = parts.world
+  if (!coordinator.run) return
+  coordinator.die()
+  for (const worker of parts.workers) worker.disconnect()
+  timeline.after(random.spread(2_000, 1.5), () => coordinator.start())
 }
 
 export function planReconcile(parts: Parts, coordinator: FakeCoordinator): void {
@@ -148,6 +153,28 @@ export function planSetup(
         ? world.tell({ type: 'setup_failed', ...address, fault, cause: 'simulated' })
         : world.tell({ type: 'setup_done', ...address }),
     )
+  })
+}
+
+/** On the worker's connection of now, or never. */
+export function sendToWorker(
+  parts: Parts,
+  coordinator: FakeCoordinator,
+  effect: EffectOf<'offer_lease' | 'cancel_worker'>,
+): void {
+  const { world, workers } = parts
+  const { timeline, random, scenario, truth } = world
+  if (effect.type === 'cancel_worker') truth.revoked.add(effect.token)
+  else if (random.chance(scenario.faults.messageLost / 2)) return
+  const worker = workers.find(({ name }) => name === effect.worker)
+  const connection = worker?.connection ?? null
+  if (!worker || connection === null) return
+  const { run } = coordinator
+  if (effect.type === 'offer_lease' && !(run && isCurrent(run, effect))) return
+  timeline.after(random.between(0.1, 5), () => {
+    if (worker.connection !== connection) return
+    if (effect.type === 'offer_lease') worker.offer(effect)
+    else worker.cancel(effect.token, effect.cause)
   })
 }
 

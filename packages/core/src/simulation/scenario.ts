@@ -31,6 +31,8 @@ export interface Faults {
   readonly workerDies: number
   readonly disconnects: number
   readonly coordinatorDies: number
+  readonly crashesAtFlush: number
+  readonly diskStalls: number
   readonly graderSlow: number
   readonly graderFails: number
   readonly agentMisbehaves: number
@@ -51,6 +53,8 @@ export function drawScenario(random: Random): Scenario {
     workerDies: draw(0.5),
     disconnects: draw(0.6),
     coordinatorDies: draw(0.6),
+    crashesAtFlush: draw(0.03),
+    diskStalls: draw(0.05),
     graderSlow: draw(0.1),
     graderFails: draw(0.15),
     agentMisbehaves: draw(0.2),

@@ -1,15 +1,15 @@
 import type { Effect } from '../run/effect.ts'
-import { isCurrent } from '../run/owner.ts'
 import { createFakeCoordinator, type FakeCoordinator } from './fake-coordinator.ts'
 import { createFakeGrader } from './fake-grader.ts'
 import { createFakeNode } from './fake-node.ts'
 import { createFakeWorker, type FakeWorker } from './fake-worker.ts'
-import { BrokenInvariant, checkEnd, checkReplay, checkStep } from './invariants.ts'
+import { BrokenInvariant, checkDecisions, checkEnd, checkReplay, checkStep } from './invariants.ts'
 import { createLink } from './link.ts'
 import {
   type Address,
   countHeld,
   countOwned,
+  crash,
   type Parts,
   planFaults,
   planReconcile,
@@ -17,6 +17,7 @@ import {
   planTasks,
   planUser,
   reconcile,
+  sendToWorker,
   tellCapacity,
 } from './plans.ts'
 import { createRandom } from './random.ts'
@@ -91,7 +92,11 @@ function createSimulation(seed: number) {
 
   const coordinator: FakeCoordinator = createFakeCoordinator(world, {
     perform: (effect) => perform(effect),
-    check: (run) => checkStep(run, scenario, countOwned(run, nodes)),
+    check(run, step, input) {
+      checkStep(run, scenario, countOwned(run, nodes))
+      checkDecisions(run, step, input)
+    },
+    crash: () => crash(parts, coordinator),
     compare: checkReplay,
     started: () => {
       for (const node of nodes) tellCapacity(world, node)
@@ -114,31 +119,18 @@ function createSimulation(seed: number) {
         grader.start(effect)
         break
       case 'cancel_grade':
+        world.truth.revoked.add(effect.token)
         grader.cancel(effect.token)
         break
       case 'offer_lease':
       case 'cancel_worker':
-        toWorker(effect)
+        sendToWorker(parts, coordinator, effect)
         break
       case 'drop_worker':
         workers.find(({ name }) => name === effect.worker)?.disconnect()
         break
       default:
     }
-  }
-
-  /** On the worker's connection of now, or never. */
-  function toWorker(effect: Extract<Effect, { type: 'offer_lease' | 'cancel_worker' }>): void {
-    const worker = workers.find(({ name }) => name === effect.worker)
-    const connection = worker?.connection ?? null
-    if (!worker || connection === null) return
-    const { run } = coordinator
-    if (effect.type === 'offer_lease' && !(run && isCurrent(run, effect))) return
-    timeline.after(random.between(0.1, 5), () => {
-      if (worker.connection !== connection) return
-      if (effect.type === 'offer_lease') worker.offer(effect)
-      else worker.cancel(effect.token)
-    })
   }
 
   function startWorker(): void {
@@ -157,7 +149,7 @@ function createSimulation(seed: number) {
   return {
     world,
     coordinator,
-    isOver: () => coordinator.journal.finished && countHeld(nodes) === 0,
+    isOver: () => coordinator.run !== null && world.over() && countHeld(nodes) === 0,
     judge: () => judge(seed, parts, coordinator),
   }
 }
@@ -168,8 +160,10 @@ function judge(seed: number, parts: Parts, coordinator: FakeCoordinator): Simula
   const { results, log } = coordinator.journal
   const { scenario, truth, timeline } = world
   if (!run) throw new BrokenInvariant('the coordinator is up at the end')
-  const { messageLost, messageLate, nodeDies, coordinatorDies } = scenario.faults
-  const calm = messageLost + messageLate + nodeDies + coordinatorDies === 0
+  const { messageLost, messageLate, nodeDies, coordinatorDies, ...others } = scenario.faults
+  const { crashesAtFlush, diskStalls } = others
+  const wild = [messageLost, messageLate, nodeDies, coordinatorDies, crashesAtFlush, diskStalls]
+  const calm = wild.every((probability) => probability === 0)
   checkEnd(run, results, { truth, held: countHeld(nodes), calm })
   return {
     seed,

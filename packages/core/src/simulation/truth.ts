@@ -10,6 +10,8 @@ export interface Truth {
   readonly given: Map<string, Given[]>
   /** How often an agent's code was begun in a sandbox. */
   readonly begun: Map<string, number>
+  /** Tokens whose work was called off: nothing that they give counts any more. */
+  readonly revoked: Set<number>
   cancelled: boolean
   /** Sandboxes that their node ended because nobody owned them. */
   reaped: number
@@ -19,6 +21,7 @@ export interface Given {
   readonly atMs: number
   readonly reward: number
   readonly by: 'daemon' | 'worker'
+  readonly token: number
 }
 
 export function noteGiven(truth: Truth, sandbox: string, given: Given): void {
@@ -30,6 +33,7 @@ export function createTruth(): Truth {
     deaths: new Map(),
     given: new Map(),
     begun: new Map(),
+    revoked: new Set(),
     cancelled: false,
     reaped: 0,
   }
