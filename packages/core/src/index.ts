@@ -23,9 +23,8 @@
  * ```ts
  * const run = saved ? loadRun(saved) : initialRun(policy, startedAtMs)
  * for (const event of log.from(checkpoint)) apply(run, event)
- * const tail = results.lastSeq()             // rows that were appended and not yet confirmed
- * advance(run, { type: 'results_recorded', nowMs, through: tail })
- * const step = recover(run, nowMs)           // events to append, then every effect that is open
+ * const tail = results.lastSeq()             // rows may have been appended and not yet confirmed
+ * const step = recover(run, nowMs, tail)     // before any input; append its events, then its effects
  * ```
  * Then the nodes are asked what they hold: whatever `ownsSandbox` denies is ended, and a live
  * attempt's sandbox that is gone becomes a `sandbox_lost`. Do the same from time to time while

@@ -49,9 +49,12 @@ export function advance(run: Run, input: Input): Step {
   return step
 }
 
-/** After a restart: what has to be recorded, and every effect whose answer has not come. */
-export function recover(run: Run, nowMs: number): Step {
-  return advance(run, { type: 'recovered', nowMs })
+/**
+ * The first step after a restart: what has to be recorded, and every effect whose answer has not
+ * come. `recordedThrough`: the last `seq` in the log of results, or 0.
+ */
+export function recover(run: Run, nowMs: number, recordedThrough: number): Step {
+  return advance(run, { type: 'recovered', nowMs, recordedThrough })
 }
 
 /** When the next `tick` has something to do; null: only an input changes anything. */

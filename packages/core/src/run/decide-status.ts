@@ -61,8 +61,12 @@ export function decideRecorded(decision: Decision, input: InputOf<'results_recor
 }
 
 /** Asks again for everything whose answer has not come. */
-export function decideRecovered(decision: Decision): void {
+export function decideRecovered(decision: Decision, input: InputOf<'recovered'>): void {
   const { run, nowMs, step } = decision
   emit(decision, { type: 'recovered', downMs: nowMs - run.nowMs })
+  const [first] = run.unrecorded.keys()
+  if (first !== undefined && first <= input.recordedThrough) {
+    emit(decision, { type: 'results_recorded', through: input.recordedThrough })
+  }
   openEffects(run, step.effects)
 }

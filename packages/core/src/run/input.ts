@@ -36,8 +36,11 @@ export type InputBody =
       readonly creating: number
     }
   | { readonly type: 'policy_version_set'; readonly version: number }
-  /** The coordinator is back. The time since the last event was the platform's, nobody's clock ran. */
-  | { readonly type: 'recovered' }
+  /**
+   * The coordinator is back, and this is the first it says: the time since the last event was the
+   * platform's, nobody's clock ran. `recordedThrough`: the last `seq` in the log of results, or 0.
+   */
+  | { readonly type: 'recovered'; readonly recordedThrough: number }
 
 type TaskBody =
   | { readonly type: 'tasks_put'; readonly tasks: readonly TaskInput[] }

@@ -145,9 +145,9 @@ export function createFakeCoordinator(world: World, hooks: CoordinatorHooks): Fa
       run = journal.load()
       hooks.compare(run, journal.replayed)
       hooks.compare(run, journal.replay())
-      const tail = journal.results.at(-1)
-      if (tail) tell({ type: 'results_recorded', through: tail.seq })
-      take(recover(run, timeline.nowMs), { type: 'recovered' })
+      const recordedThrough = journal.results.at(-1)?.seq ?? 0
+      const step = recover(run, timeline.nowMs, recordedThrough)
+      take(step, { type: 'recovered', recordedThrough })
       hooks.started()
     },
   }
