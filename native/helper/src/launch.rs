@@ -58,7 +58,8 @@ fn create(request: &Request, ends: SandboxEnds, deadline: Instant) -> Result<(),
     command.args(arguments).env_clear().current_dir("/");
     command.stdin(ends.input).stdout(ends.output).stderr(stderr);
     unsafe { command.pre_exec(move || enter(&cgroup_procs)) };
-    let mut child = command.spawn().map_err(|error| Fail::io("spawn", error))?;
+    let mut child =
+        command.spawn().map_err(|error| Fail::new("spawn", format!("{program}: {error}")))?;
     // Command keeps copies of the ends until it is dropped; the end of the sandbox must be the end of the pipe.
     drop(command);
     wait(&mut child, deadline)

@@ -19,7 +19,7 @@ const cache = join(environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'san
  */
 export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions {
   return {
-    runsc: environment.SANDLOT_RUNSC ?? 'runsc',
+    runsc: environment.SANDLOT_RUNSC ?? '/usr/local/bin/runsc',
     helper: environment.SANDLOT_HELPER ?? join(built, 'sandlot-helper'),
     agent: environment.SANDLOT_AGENT ?? join(built, 'sandlot-agent'),
     stateDirectory: environment.SANDLOT_RUN_DIRECTORY ?? '/run/sandlot',

@@ -1,4 +1,9 @@
-import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+/**
+ * Control files are read and written in place, without the thread pool: they are the kernel's memory, an access takes
+ * microseconds, and a checkout must not wait behind somebody's disk.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdir, readdir, rmdir } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 
 const POLL_MS_FIRST = 1
@@ -7,7 +12,7 @@ const POLL_MS_MAX = 20
 /** Content of a control file; undefined where it doesn't exist (or its group is just being removed). */
 export async function readControl(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch (error) {
     if (['ENOENT', 'ENODEV', 'EOPNOTSUPP'].includes(codeOf(error))) return undefined
     throw error
@@ -29,13 +34,13 @@ export async function readKeyed(path: string, key: string): Promise<number> {
 }
 
 export async function writeControl(path: string, value: string | number): Promise<void> {
-  await writeFile(path, String(value), { flag: 'w' })
+  writeFileSync(path, String(value), { flag: 'w' })
 }
 
 /** Where a kernel may lack the file. */
 export async function writeOptional(path: string, value: string | number): Promise<void> {
   try {
-    await writeFile(path, String(value), { flag: 'r+' })
+    writeFileSync(path, String(value), { flag: 'r+' })
   } catch (error) {
     if (!['ENOENT', 'EOPNOTSUPP', 'EINVAL', 'EACCES'].includes(codeOf(error))) throw error
   }

@@ -126,6 +126,8 @@ function kill(processes: () => Promise<readonly number[]>, timeoutMs: number): P
 }
 
 function sendKill(pid: number): void {
+  // 0 stands for a process outside this daemon's pid namespace, and would mean our own group.
+  if (pid <= 0) return
   try {
     process.kill(pid, 'SIGKILL')
   } catch (error) {

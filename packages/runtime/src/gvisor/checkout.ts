@@ -36,13 +36,14 @@ export async function dress(
   const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
   try {
     signal.throwIfAborted()
+    const settled = options.hotMount
+      ? Promise.all([limitLeaf(instance, spec), ...mountLayers(context, instance, spec)])
+      : Promise.resolve()
     await Promise.all([
-      instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
-      options.hotMount ? limitLeaf(instance, spec) : undefined,
+      settled.then(() => instance.guest.openWorld(worldSpec(spec, 'main'), wait)),
       instance.guest.configure(configuration(spec), wait),
-      ...(options.hotMount ? mountLayers(context, instance, spec) : []),
+      instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
     ])
-    await instance.guest.openWorld(worldSpec(spec, 'main'), wait)
     return instance.sandbox()
   } catch (error) {
     const fate = await instance.end('stop')

@@ -41,7 +41,10 @@ if ('reason' in first) {
           process.kill(JSON.parse(await readFile(state, 'utf8')).sentryPid, 'SIGKILL')
         },
         orphan: async (specs) => {
-          await orphanSandboxes(options, specs)
+          await orphanSandboxes(
+            options,
+            specs.map((spec) => ({ spec })),
+          )
           return new GvisorDriver(options)
         },
         leaks: () => findLeaks({ stateDirectory }),

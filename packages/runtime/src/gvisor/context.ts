@@ -69,7 +69,12 @@ export class GvisorContext {
       await mkdir(directory, { recursive: true, mode: 0o700 })
     }
     this.#lock ??= lock(stateDirectory)
-    await this.cgroups.prepare()
+    await this.cgroups.prepare().catch((cause) => {
+      throw new DriverError('unsupported', `cgroups can't be made here: ${cause.message}`, {
+        hint: 'run the daemon as root, and in a container give it a cgroup of its own to write to',
+        cause,
+      })
+    })
     return { agentImage: await agentImage(this.options) }
   }
 }

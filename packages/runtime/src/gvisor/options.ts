@@ -1,11 +1,11 @@
 import type { SystrapOptions } from './runsc.ts'
 
 export interface GvisorOptions {
-  /** Path of the runtime's binary, of a release that is known to work. */
+  /** Absolute path of the runtime's binary, of a release that is known to work. */
   readonly runsc: string
-  /** Path of the host helper (native/helper). */
+  /** Absolute path of the host helper (native/helper). */
   readonly helper: string
-  /** Path of the guest agent (native/agent). */
+  /** Absolute path of the guest agent (native/agent). */
   readonly agent: string
   /**
    * For what lives with the machine: FIFOs, sockets, state files. Short, on a local file system, one daemon's alone;

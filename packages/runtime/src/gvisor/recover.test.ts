@@ -1,0 +1,116 @@
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { expectNoLeaks, gvisorMachine, orphanSandboxes, pythonImage } from '@sandlot/testkit'
+import { describe, expect, test } from 'vitest'
+import { detectCgroups } from '../cgroup/detect.ts'
+import { type DriverHarness, specFor } from '../conformance/harness.ts'
+import { SHELL } from '../conformance/shell-texts.ts'
+import type { EndedSandbox, SandboxSpec } from '../driver.ts'
+import { GvisorDriver } from './driver.ts'
+import type { GvisorOptions } from './options.ts'
+import { newHostId, sandboxPaths } from './paths.ts'
+
+const machine = await gvisorMachine()
+const reason = 'reason' in machine ? machine.reason : ''
+
+/** A driver over a state directory of its own; nothing may be left in the end. */
+async function setup() {
+  const found = await gvisorMachine()
+  if ('reason' in found) throw new Error(found.reason)
+  const { options } = found
+  const { layers } = await pythonImage()
+  const harness = { layers } as unknown as DriverHarness
+  const { stateDirectory } = options
+  return {
+    options,
+    spec: (over: Partial<Omit<SandboxSpec, 'limits'>> = {}) => specFor(harness, over),
+    paths: (hostId: string) => sandboxPaths(stateDirectory, hostId),
+    leaf: (hostId: string) => leafOf(options, hostId),
+    [Symbol.asyncDispose]: async () => {
+      await expectNoLeaks({ stateDirectory })
+      await rm(stateDirectory, { recursive: true, force: true })
+    },
+  }
+}
+
+describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${reason}`}`, () => {
+  test('what ended while no daemon was there has its fate, what is nobody’s is gone', async () => {
+    await using each = await setup()
+    const specs = {
+      alive: each.spec(),
+      killed: each.spec(),
+      hungry: each.spec(),
+      expired: each.spec({ detachedMs: 1000 }),
+      forgotten: each.spec(),
+    }
+    const [, killed, hungry, expired, forgotten] = await orphanSandboxes(each.options, [
+      { spec: specs.alive },
+      { spec: specs.killed },
+      { spec: specs.hungry, shell: `sleep 1; ${SHELL.eatMemory}` },
+      { spec: specs.expired },
+      { spec: specs.forgotten },
+    ])
+    process.kill(await sentryOf(each.paths(killed ?? '').state), 'SIGKILL')
+    await rm(each.paths(forgotten ?? '').state)
+    const dead = [killed, hungry, expired].map((hostId) => each.leaf(hostId ?? ''))
+    const living = async () => (await Promise.all(dead.map((leaf) => leaf.processes()))).flat()
+    await expect.poll(living, { timeout: 10_000 }).toEqual([])
+
+    await using driver = new GvisorDriver(each.options)
+    const { adopted, ended } = await driver.recover()
+    expect(adopted.map(({ id }) => id)).toEqual([specs.alive.id])
+    const kindOf = (id: string) => ended.find((one: EndedSandbox) => one.id === id)?.fate.kind
+    expect(kindOf(specs.killed.id)).toBe('lost')
+    expect(kindOf(specs.hungry.id)).toBe('oom_limit')
+    expect(kindOf(specs.expired.id)).toBe('expired')
+    expect(ended).toHaveLength(3)
+  })
+
+  test('one that does not answer is ended in bounded time', async () => {
+    await using each = await setup()
+    const spec = each.spec()
+    const [hostId = ''] = await orphanSandboxes(each.options, [{ spec }])
+    process.kill(await sentryOf(each.paths(hostId).state), 'SIGSTOP')
+    await using driver = new GvisorDriver(each.options)
+    const { adopted, ended } = await driver.recover()
+    expect(adopted).toEqual([])
+    expect(ended).toMatchObject([{ id: spec.id, hostId, fate: { kind: 'lost' } }])
+    expect(ended[0]?.fate.detail).toContain('did not answer')
+  })
+
+  test('half-made ones are removed: a leaf alone, a directory alone, a start in its middle', async () => {
+    await using each = await setup()
+    const [leafAlone, directoryAlone] = [newHostId(), newHostId()]
+    const cgroups = cgroupsOf(each.options)
+    await cgroups.prepare()
+    await each.leaf(leafAlone).create({ memoryBytes: 2 ** 26, pidsMax: 64 })
+    await mkdir(each.paths(directoryAlone).root, { recursive: true })
+    await using driver = new GvisorDriver(each.options)
+    expect(await driver.recover()).toEqual({ adopted: [], ended: [] })
+    expect(await cgroups.list()).toEqual([])
+  })
+
+  test('one state directory has one daemon', async () => {
+    await using each = await setup()
+    await using first = new GvisorDriver(each.options)
+    await first.recover()
+    await using second = new GvisorDriver(each.options)
+    await expect(second.recover()).rejects.toMatchObject({ code: 'unsupported' })
+    await first[Symbol.asyncDispose]()
+    expect(await second.recover()).toEqual({ adopted: [], ended: [] })
+  })
+})
+
+async function sentryOf(state: string): Promise<number> {
+  return JSON.parse(await readFile(state, 'utf8')).sentryPid
+}
+
+function cgroupsOf({ stateDirectory }: GvisorOptions) {
+  const cgroups = detectCgroups(stateDirectory.slice(dirname(stateDirectory).length + 1))
+  if (!cgroups) throw new Error('no cgroups')
+  return cgroups
+}
+
+function leafOf(options: GvisorOptions, hostId: string) {
+  return cgroupsOf(options).leaf(hostId)
+}
