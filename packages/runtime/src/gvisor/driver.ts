@@ -31,8 +31,6 @@ export class GvisorDriver implements RuntimeDriver {
     memorySnapshot: false,
     limits: true,
   }
-    return this.#context
-  }
   readonly #context: GvisorContext
   #disposed: Promise<void> | undefined
 
