@@ -98,6 +98,7 @@ impl Agent {
                 self.forget_peer();
             }
         }
+        write_all_blocking(2, b"agent: expired\n");
         0
     }
 

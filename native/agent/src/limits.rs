@@ -48,7 +48,11 @@ pub const PATH_BYTES_MAX: usize = 4095;
 pub const HOSTNAME_BYTES_MAX: usize = 64;
 pub const ACCOUNT_FILE_BYTES_MAX: usize = 1 << 20;
 pub const GROUPS_MAX: usize = 64;
+/// Directories open above one another while a tree is walked.
 pub const DEPTH_MAX: usize = 512;
+/// Of one archive: files with several names, directories whose times are set last.
+pub const ARCHIVE_LINKS_MAX: usize = 65_536;
+pub const ARCHIVE_DIRECTORIES_MAX: usize = 65_536;
 
 const _: () = assert!(OUTPUT_BYTES_BUSY < OUTPUT_BYTES_MAX);
 const _: () = assert!(CHUNK_BYTES <= WINDOW_BYTES as usize);

@@ -4,6 +4,7 @@
 mod change;
 mod list;
 mod made_up;
+mod place;
 mod processes;
 mod read;
 mod remove;

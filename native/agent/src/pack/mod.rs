@@ -3,5 +3,6 @@
 mod read;
 mod write;
 
-pub use read::{Fields, parse_map};
+#[allow(unused_imports)]
+pub use read::{Fields, Value, parse_map};
 pub use write::{Map, bytes, map};

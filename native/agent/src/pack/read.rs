@@ -61,6 +61,11 @@ pub fn parse_map(payload: &[u8]) -> Outcome<Fields<'_>> {
 }
 
 impl<'a> Fields<'a> {
+    #[allow(dead_code)]
+    pub fn into_value(self) -> Value<'a> {
+        Value::Map(self.0)
+    }
+
     /// The value of a key; absent and nil are the same.
     pub fn find(&self, key: &str) -> Option<&Value<'a>> {
         let named = |entry: &&(Value<'a>, Value<'a>)| entry.0.as_bytes() == Some(key.as_bytes());
