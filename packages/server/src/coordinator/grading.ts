@@ -1,4 +1,4 @@
-import type { AttemptAddress, GradeResult } from '@sandlot/core'
+import { type AttemptAddress, type GradeResult, isCurrent } from '@sandlot/core'
 import { argvOf, type GradeSpec } from '@sandlot/protocol'
 import type { NodeExecEnd } from '../node/port.ts'
 import { execId } from './ids.ts'
@@ -6,7 +6,6 @@ import { COORDINATOR_LIMITS } from './limits.ts'
 import {
   type EffectOf,
   endedHow,
-  isInProgress,
   isStopping,
   leftMs,
   messageOf,
@@ -55,7 +54,7 @@ export function openGrading(work: SandboxWork): Grading {
   ): Promise<NodeExecEnd | undefined> {
     const { sandbox, token } = effect
     await prepare(sandbox, spec.files ?? [])
-    if (!isInProgress(actor.run, effect)) return undefined
+    if (!isCurrent(actor.run, effect)) return undefined
     return await node.exec(
       {
         sandbox,

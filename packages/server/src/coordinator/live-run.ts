@@ -4,6 +4,7 @@ import {
   type Effect,
   episodeId,
   initialRun,
+  isCurrent,
   type LeaseOffer,
   loadRun,
   type Run,
@@ -27,7 +28,7 @@ import { openSandboxes, type Sandboxes } from './sandboxes.ts'
 import { policyOf } from './specification.ts'
 import { eventStream, resultStream } from './streams.ts'
 import { openTaskStore, pinBlob, type TaskCache, type TaskStore } from './task-store.ts'
-import { leaseOf, offerStands, openWorkerStreams, type WorkerStreams } from './worker-streams.ts'
+import { leaseOf, openWorkerStreams, type WorkerStreams } from './worker-streams.ts'
 
 /** A run that is not over, with all that works for it. */
 export interface LiveRun {
@@ -41,7 +42,7 @@ export interface LiveRun {
   /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
   sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
   /** The node knows nothing of the attempt's sandbox. */
-  sandboxVanished(of: AttemptAddress): void
+  sandboxVanished(of: AttemptAddress, sandbox: string): void
   /** Stops deciding and waits for what is being written. Workers learn whether the run is over or only let go of. Idempotent. */
   close(reason: 'over' | 'gone'): Promise<void>
 }
@@ -67,9 +68,15 @@ export async function openLiveRun(services: RunServices, record: RunRecord): Pro
   const restored = await restore(engine, record)
   const tasks = await openTaskStore(engine, record, services.taskCache)
   const first: Step | undefined =
-    restored.head === 'start' ? undefined : recover(restored.run, clock.now())
+    restored.head === 'start' ? undefined : recover(restored.run, clock.now(), NOTHING_CONFIRMED)
   return startRun(services, record, restored, tasks, first)
 }
+
+/**
+ * Rows that were appended and not confirmed are simply appended again: the log of results takes each episode once, so it is asked
+ * by the append itself which of them it has.
+ */
+const NOTHING_CONFIRMED = 0
 
 interface Restored {
   readonly run: Run
@@ -148,11 +155,12 @@ function startRun(
   const live: LiveRun = {
     ...{ record, actor, journal, tasks, workers, news },
     sandboxEnded({ episode, attempt }, ended) {
-      actor.post({ type: 'sandbox_lost', episode, attempt, fate: fateOf(ended) })
+      const { sandbox } = ended
+      actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended) })
     },
-    sandboxVanished({ episode, attempt }) {
+    sandboxVanished({ episode, attempt }, sandbox) {
       const fate = { cause: 'lost', evidence: 'the node knows nothing of it' } as const
-      actor.post({ type: 'sandbox_lost', episode, attempt, fate })
+      actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate })
     },
     async close(reason) {
       actor.stop()
@@ -215,19 +223,18 @@ function performer(performers: Performers): (effects: readonly Effect[]) => void
 /** Gives the worker its lease, unless the offer was taken back meanwhile. A worker without a connection is offered it anew later. */
 async function offerLease(performers: Performers, offer: LeaseOffer): Promise<void> {
   const { actor, workers, tasks, grading } = performers
-  if (!offerStands(actor.run, offer)) return
+  if (!isCurrent(actor.run, offer)) return
   const loaded = tasks.load(offer)
   const task = loaded instanceof Promise ? await loaded : loaded
   if (offer.phase === 'grade' && !(await grading.openFor(offer))) return
-  if (!offerStands(actor.run, offer)) return
-  const world = offer.phase === 'grade' ? grading.world : 'main'
-  if (
-    workers.send(
-      offer.worker,
-      leaseOf(offer, task, { episode: episodeId(actor.run.policy.run, offer.episode), world }),
-    )
-  ) {
-    const { episode, attempt, token } = offer
-    actor.post({ type: 'lease_taken', episode, attempt, token })
-  }
+  if (!isCurrent(actor.run, offer) || !workers.isAttached(offer.worker)) return
+  const { episode, attempt, token } = offer
+  actor.post({ type: 'lease_taken', episode, attempt, token })
+  workers.send(
+    offer.worker,
+    leaseOf(offer, task, {
+      episode: episodeId(actor.run.policy.run, episode),
+      world: offer.phase === 'grade' ? grading.world : 'main',
+    }),
+  )
 }

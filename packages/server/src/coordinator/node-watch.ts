@@ -82,7 +82,7 @@ export function openNodeWatch(services: CoordinatorServices, registry: Registry)
       const { sandbox } = current
       const found = await node.find(sandbox)
       if (found !== undefined && !('kind' in found)) continue
-      if (found === undefined) live.sandboxVanished({ episode: index, attempt })
+      if (found === undefined) live.sandboxVanished({ episode: index, attempt }, sandbox)
       else live.sandboxEnded({ episode: index, attempt }, found)
     }
   }

@@ -1,4 +1,4 @@
-import type { AttemptAddress, Effect, Run } from '@sandlot/core'
+import { type AttemptAddress, type Effect, isCurrent } from '@sandlot/core'
 import type { Clock } from '@sandlot/engine'
 import { argvOf, SandlotError } from '@sandlot/protocol'
 import type { NodePort } from '../node/port.ts'
@@ -66,7 +66,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     const of = { episode, attempt, token }
     try {
       for (const [step, command] of specification.setup.entries()) {
-        if (!isInProgress(actor.run, of)) return
+        if (!isCurrent(actor.run, of)) return
         const end = await node.exec(
           {
             sandbox,
@@ -104,7 +104,8 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
       )
       actor.post({
         type: 'torn_down',
-        ...{ episode, attempt, flags: ended.flags, usage: usageOf(ended) },
+        ...{ episode, attempt, sandbox: effect.sandbox },
+        ...{ flags: ended.flags, usage: usageOf(ended) },
         ...(ended.asked ? {} : { fate: fateOf(ended) }),
       })
     } catch (error) {
@@ -120,15 +121,6 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
   }
 }
 
-/** Whether the attempt still does what this token was given for. */
-export function isInProgress(
-  run: Run,
-  { episode, attempt, token }: AttemptAddress & { readonly token: number },
-): boolean {
-  const live = run.live.get(episode)
-  return live?.attempt === attempt && live.current?.token === token
-}
-
 export function leftMs(clock: Clock, dueMs: number): number {
   return Math.max(1, Math.ceil(dueMs - clock.now()))
 }
@@ -137,7 +129,8 @@ export function leftMs(clock: Clock, dueMs: number): number {
 export function postedLoss(actor: RunActor, { episode, attempt }: AttemptAddress, error: unknown) {
   const ended = endingIn(error)
   if (ended !== undefined && !ended.asked) {
-    actor.post({ type: 'sandbox_lost', episode, attempt, fate: fateOf(ended) })
+    const { sandbox } = ended
+    actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended) })
   }
   // Released by us: what was under way is not wanted any more.
   return ended !== undefined

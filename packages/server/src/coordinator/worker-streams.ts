@@ -1,4 +1,4 @@
-import type { InputBody, LeaseOffer, Run } from '@sandlot/core'
+import { type InputBody, isCurrent, type LeaseOffer, type Run } from '@sandlot/core'
 import { type Lease, SandlotError, type WorkerEventFromClient } from '@sandlot/protocol'
 import { attemptOfLease, leaseId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
@@ -9,8 +9,8 @@ import { boundedReport, invalid } from './worker-report.ts'
 /** The workers of one run: their connections, and what is said on them. Who has which lease, core knows. */
 export interface WorkerStreams {
   attach(request: WorkerRequest, wire: WorkerWire): WorkerStream
-  /** Sends the lease; false where the worker has no connection: it is offered again when it comes back without it. */
-  send(worker: string, lease: Lease): boolean
+  isAttached(worker: string): boolean
+  send(worker: string, lease: Lease): void
   revoke(worker: string, lease: string, cause: string): void
   /** The run is over: every stream's `done` resolves. Or its coordinator lets go of it: `done` rejects, and they come back. */
   end(reason: 'over' | 'gone'): void
@@ -115,10 +115,9 @@ export function openWorkerStreams({ actor, keepBlob }: WorkerStreamsOptions): Wo
 
   return {
     attach,
+    isAttached: (worker) => connections.has(worker),
     send(worker, lease) {
-      const connection = connections.get(worker)
-      connection?.wire.send({ kind: 'lease', lease })
-      return connection !== undefined
+      connections.get(worker)?.wire.send({ kind: 'lease', lease })
     },
     revoke(worker, lease, cause) {
       connections.get(worker)?.wire.send({ kind: 'revoked', lease, cause })
@@ -136,23 +135,10 @@ export function openWorkerStreams({ actor, keepBlob }: WorkerStreamsOptions): Wo
   }
 }
 
-/** Whether the offer still stands: since it was decided the worker may have come back without it, or the sandbox be lost. */
-export function offerStands(run: Run, { worker, episode, attempt, token }: LeaseOffer): boolean {
-  const live = run.live.get(episode)
-  return (
-    live?.attempt === attempt && live.current?.token === token && live.current.worker === worker
-  )
-}
-
 function holdsLease(run: Run, worker: string, lease: string, token: number): boolean {
   const of = attemptOfLease(lease)
-  const live = of && run.live.get(of.episode)
-  return (
-    of?.token === token &&
-    live?.attempt === of.attempt &&
-    live.current?.token === token &&
-    live.current.worker === worker
-  )
+  if (of?.token !== token || !isCurrent(run, of)) return false
+  return run.live.get(of.episode)?.current?.worker === worker
 }
 
 interface Speaker {

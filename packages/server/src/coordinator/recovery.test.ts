@@ -1,0 +1,175 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Engine, openSqliteEngine } from '@sandlot/engine'
+import type { RunCreate, TaskPut } from '@sandlot/protocol'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Coordinator } from './coordinator.ts'
+import { createManualClock, type ManualClock } from './simulated/clock.ts'
+import { type CrashMode, type CrashSwitch, createCrashSwitch } from './simulated/crash.ts'
+import { SimulatedNode } from './simulated/node.ts'
+import { until } from './simulated/settle.ts'
+import { type SimulatedWorker, startSimulatedWorker } from './simulated/worker.ts'
+
+let directory: string
+let engine: Engine
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'recovery-'))
+  engine = await openSqliteEngine({ directory })
+})
+afterEach(async () => {
+  await engine[Symbol.asyncDispose]()
+  await rm(directory, { recursive: true })
+})
+
+interface World {
+  readonly clock: ManualClock
+  readonly node: SimulatedNode
+  readonly warnings: string[]
+}
+
+function openWorld(): World {
+  const onExec = async ({ argv }: { readonly argv: readonly string[] }) => {
+    return argv.includes('fail') ? { exitCode: 1 } : {}
+  }
+  return { clock: createManualClock(), node: new SimulatedNode({ onExec }), warnings: [] }
+}
+
+function start({ clock, node, warnings }: World, crash: CrashSwitch): Coordinator {
+  return new Coordinator({
+    engine: crash.wrap(engine),
+    node: crash.wrap(node),
+    clock: crash.wrapClock(clock),
+    imageDigest: async () => 'sha256:image',
+    warn: (message, error) => warnings.push(`${message}: ${String(error)}`),
+  })
+}
+
+interface Scenario {
+  readonly run: RunCreate
+  readonly tasks: readonly TaskPut[]
+  /** The worker's process dies with the coordinator, instead of coming back with what it holds. */
+  readonly workerDies?: boolean
+}
+
+/** Lives through the crashes one after another, then to the end of the run. Gives the calls that the last coordinator made. */
+async function liveThrough(world: World, scenario: Scenario, crashes: [number, CrashMode][]) {
+  let worker: SimulatedWorker | undefined
+  for (let life = 0; ; life++) {
+    const [at, mode] = crashes[life] ?? [Number.POSITIVE_INFINITY, 'before']
+    const crash = createCrashSwitch(at, mode)
+    const coordinator = start(world, crash)
+    const lived = live(world, coordinator, scenario, worker, (started) => {
+      worker = started
+    })
+    if ((await Promise.race([lived, crash.dead])) === 'dead') {
+      if (scenario.workerDies) worker = undefined
+      continue
+    }
+    await coordinator[Symbol.asyncDispose]()
+    return { calls: crash.calls, lives: life + 1 }
+  }
+}
+
+async function live(
+  world: World,
+  coordinator: Coordinator,
+  { run, tasks, workerDies }: Scenario,
+  before: SimulatedWorker | undefined,
+  started: (worker: SimulatedWorker) => void,
+): Promise<'over'> {
+  await coordinator.recover()
+  await coordinator.createRun('default', { ...run, ifExists: 'attach' })
+  if (before) await before.reconnect(coordinator)
+  else {
+    started(
+      await startSimulatedWorker(coordinator, {
+        run: run.name,
+        number: workerDies ? freshWorker() : 1,
+        work: ({ taskJson, phase }) => {
+          const reward = phase === 'grade' || run.grade === undefined ? { reward: 0.5 } : {}
+          return { kind: 'returned', ...reward, dataJson: taskJson ?? 'null' }
+        },
+      }),
+    )
+  }
+  const isOver = async () => (await coordinator.getRun('default', run.name)).state === 'finished'
+  if (!(await isOver())) {
+    await coordinator.putTasks('default', run.name, tasks).catch(unlessClosed)
+    await coordinator.closeRun('default', run.name)
+  }
+  await until('the run is over', async () => {
+    // Time passes only when nothing else can happen, as far as the test can see.
+    if (workerDies) world.clock.advance(100)
+    return await isOver()
+  })
+  await until('nothing lives', () => world.node.living.size === 0)
+  return 'over'
+}
+
+let workers = 1
+function freshWorker(): number {
+  workers += 1
+  return workers % 200
+}
+
+function unlessClosed(error: { code?: string }) {
+  if (error.code !== 'run_closed') throw error
+}
+
+async function expectExactlyOnce(world: World, { run, tasks }: Scenario) {
+  const coordinator = start(world, createCrashSwitch(Number.POSITIVE_INFINITY, 'before'))
+  await coordinator.recover()
+  const page = await coordinator.getResults('default', run.name, { limit: 1_000 })
+  expect(page.done).toBe(true)
+  expect(page.rows.map((row) => row.key).sort()).toEqual(tasks.map((task) => task.key).sort())
+  expect(new Set(page.rows.map((row) => row.cursor)).size).toBe(tasks.length)
+  const view = await coordinator.getRun('default', run.name)
+  expect(view.counts).toEqual({ tasks: tasks.length, queued: 0, running: 0, grading: 0, done: 3 })
+  expect(world.node.living.size).toBe(0)
+  const execs = world.node.started.map(({ exec }) => exec)
+  expect(new Set(execs).size).toBe(execs.length)
+  expect(world.warnings).toEqual([])
+  await coordinator[Symbol.asyncDispose]()
+  return page.rows
+}
+
+const tasks: TaskPut[] = [
+  { key: 'small', json: '{"n":1}' },
+  { key: 'large', json: JSON.stringify({ text: 'x'.repeat(1_000) }) },
+  { key: 'third', json: '{"n":3}' },
+]
+
+const base = { kind: 'worker', from: 'im_a', concurrency: 2 } as const
+const variants: Record<string, Omit<RunCreate, 'name'>> = {
+  plain: base,
+  'set-up and grade by command': {
+    ...base,
+    setup: ['true', ['prepare', 'all']],
+    grade: { kind: 'command', command: ['fail'], in: 'world' },
+  },
+  'grade by a worker': { ...base, grade: { kind: 'worker', in: 'world' } },
+}
+
+let runs = 0
+function scenario(variant: string, more: Partial<Scenario> = {}): Scenario {
+  runs += 1
+  const run = { ...(variants[variant] as RunCreate), name: `r${runs}` }
+  return { run, tasks, ...more }
+}
+
+describe.each(Object.keys(variants))('%s', (variant) => {
+  test.each(['before', 'after'] as const)('survives SIGKILL %s every call', async (mode) => {
+    const world = openWorld()
+    const { calls } = await liveThrough(world, scenario(variant), [])
+    expect(calls).toBeGreaterThan(20)
+    for (let at = 1; at <= calls; at++) {
+      const here = openWorld()
+      const killed = scenario(variant)
+      await liveThrough(here, killed, [[at, mode]])
+      const rows = await expectExactlyOnce(here, killed)
+      // The worker lives on and keeps what it holds: no attempt is lost.
+      expect(rows.map((row) => [row.outcome, row.attempt])).toEqual(tasks.map(() => ['graded', 1]))
+    }
+  })
+})
