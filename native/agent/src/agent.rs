@@ -128,6 +128,7 @@ impl Agent {
             self.identity.ends_at_ms(self.connection.detached_since_ms()),
             self.execs.next_ms(),
             self.streams.next_deadline_ms(),
+            self.world_look_at_ms(now),
         ];
         match next.into_iter().flatten().min() {
             Some(at) => at.saturating_sub(now).min(3_600_000) as i32,

@@ -11,6 +11,8 @@ use crate::streams::Stream;
 use crate::sys::fd::{read_from_start, write_file};
 use crate::sys::process;
 
+const END_LOOK_MS: u64 = 5;
+
 impl Agent {
     pub fn request_end(&mut self, id: u32, fields: &Fields<'_>) -> Outcome<()> {
         let started_us = now_us();
@@ -102,7 +104,18 @@ impl Agent {
         }
     }
 
+    /// An event of the cgroup may come before what it tells of, and then no other one comes: while a world ends, it is
+    /// looked at by the clock too.
+    pub fn world_look_at_ms(&self, now_ms: u64) -> Option<u64> {
+        self.worlds.iter().any(World::is_ending).then(|| now_ms + END_LOOK_MS)
+    }
+
     pub fn worlds_on_time(&mut self, now_ms: u64) {
+        for world in 0..self.worlds.len() {
+            if self.worlds[world].is_ending() {
+                self.settle_end(world);
+            }
+        }
         let late = |(id, stream): (u32, &Stream)| match stream {
             Stream::World(waiting) if waiting.deadline_ms.is_some_and(|at| at <= now_ms) => {
                 Some(id)
@@ -117,6 +130,10 @@ impl Agent {
 }
 
 impl World {
+    fn is_ending(&self) -> bool {
+        self.ending.is_some() && self.state != State::Ended
+    }
+
     /// Reading anew is also what makes the next change of the file an event.
     fn is_populated(&self) -> bool {
         let text = read_from_start(&self.population.fd);
