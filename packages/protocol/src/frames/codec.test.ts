@@ -89,6 +89,26 @@ test('a hunter finds its acknowledgement behind anything', () => {
   )
 })
 
+test('a hunt goes on behind the offending byte, also when a header came in pieces', () => {
+  const sync = encodeSync('sync', new Uint8Array(16).fill(9))
+  const bytes = join([Uint8Array.of(0xa7, 0x02, 0x00), sync])
+  for (const cut of [1, 2, 3, 4, 5, 40]) {
+    const found: number[] = []
+    const decoder = new FrameDecoder((type) => found.push(type))
+    for (let chunk of split(bytes, [cut])) {
+      for (let done = false; !done; chunk = new Uint8Array(0)) {
+        try {
+          decoder.push(chunk)
+          done = true
+        } catch {
+          decoder.hunt({ type: 'sync' })
+        }
+      }
+    }
+    expect(found).toEqual([FRAME.sync])
+  }
+})
+
 test('a decoder that has failed stays failed', () => {
   const decoder = new FrameDecoder(() => {})
   expect(() => decoder.push(Uint8Array.of(1))).toThrow(MalformedFrame)

@@ -145,6 +145,7 @@ describe('the end of a stream', () => {
     const acceptor = await streams.next()
     const reading = collect(acceptor.read(0))
     const sent = acceptor.send(1, new Uint8Array(400_000))
+    await until(() => stream.receivedBytes(1) === 262_144)
     stream.cancel()
     await expect(reading).rejects.toBeInstanceOf(StreamCancelled)
     await expect(sent).rejects.toBeInstanceOf(StreamCancelled)
@@ -152,6 +153,8 @@ describe('the end of a stream', () => {
     expect(dialler.openStreams).toBe(1)
     acceptor.fail({ code: 'cancelled', message: 'stopped' })
     await expect(stream.done).rejects.toMatchObject({ code: 'cancelled' })
+    const unread = stream.read(1)[Symbol.asyncIterator]().next()
+    await expect(unread).rejects.toMatchObject({ code: 'cancelled' })
     expect([dialler.openStreams, dialled.openStreams]).toEqual([0, 0])
   })
 
@@ -215,6 +218,20 @@ test('two channels are read in the order of arrival', async () => {
     }
   }
   expect(seen).toEqual([...Array(40).keys()])
+})
+
+test('the end of one of two channels does not end their reader', async () => {
+  const { dialler, streams } = held()
+  const stream = dialler.open({})
+  const reader = stream.readAll([1, 2])[Symbol.asyncIterator]()
+  const acceptor = await streams.next()
+  acceptor.end(1)
+  await acceptor.send(2, Uint8Array.of(5))
+  expect((await reader.next()).value).toEqual({ channel: 2, bytes: Uint8Array.of(5) })
+  acceptor.end(2)
+  expect((await reader.next()).done).toBe(true)
+  acceptor.result({})
+  await stream.done
 })
 
 test('a flood of one-byte frames on alternating channels is held in about as many bytes', () => {
