@@ -56,7 +56,11 @@ export class AgentExecs implements GuestExecs {
 
   async list(wait: GuestWait = {}): Promise<readonly ExecListing[]> {
     const { execs } = await this.#link.request('exec.list', {}, messages.execList, wait)
-    return execs
+    const nowMs = Date.now()
+    return execs.map((listing) => ({
+      ...listing,
+      startedMs: Math.max(0, nowMs - listing.startedMs),
+    }))
   }
 
   async forget(exec: string, wait: GuestWait = {}): Promise<void> {

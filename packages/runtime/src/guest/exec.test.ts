@@ -220,7 +220,7 @@ test('execs and processes are listed in bytes', async () => {
     running: true,
     pid: 7,
     argv0: Uint8Array.of(0xff, 0x41),
-    startedMs: 12,
+    startedMs: Date.now() - 1_000,
     processes: 3,
   }
   const { guest } = await pipes.pair({
@@ -228,7 +228,10 @@ test('execs and processes are listed in bytes', async () => {
     'process.list': (stream) =>
       stream.result({ processes: [{ pid: 7, parent: 1, command: 'sh' }] }),
   })
-  expect(await guest.exec.list()).toEqual([listing])
+  const [listed] = await guest.exec.list()
+  expect(listed).toEqual({ ...listing, startedMs: expect.any(Number) })
+  expect(listed?.startedMs).toBeGreaterThanOrEqual(1_000)
+  expect(listed?.startedMs).toBeLessThan(60_000)
   expect(await guest.processes('main')).toEqual([{ pid: 7, parent: 1, command: bytes('sh') }])
 })
 

@@ -167,6 +167,15 @@ describe('list', () => {
   })
 })
 
+test('no size or time of a file can lose the guest', async () => {
+  const odd = { kind: 'file', ...STAT, sizeBytes: 2 ** 63, mtimeMs: -(2 ** 70) }
+  const { guest } = await pipes.pair({ 'file.stat': (stream) => stream.result(odd) })
+  expect(await guest.files.stat('main', '/a')).toMatchObject({
+    sizeBytes: Number.MAX_SAFE_INTEGER,
+    mtimeMs: -Number.MAX_SAFE_INTEGER,
+  })
+})
+
 test('tars go in and out as streams', async () => {
   const { guest } = await pipes.pair({
     'tar.in': async (stream) => {

@@ -29,7 +29,7 @@ export const GUEST_LIMITS = {
   /** Execs a guest may list: those that run, and those that are kept. */
   execs: 1_280,
   /** A name that a guest says: a world, an exec, a sandbox, a version. */
-  nameLength: 128,
+  nameLength: 256,
   /** Processes a guest may list. */
   processes: 512,
   /** Command line of a listed process or exec. */

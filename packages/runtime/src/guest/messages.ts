@@ -2,6 +2,7 @@
  * What an agent may say, in shapes and bounds: everything from a guest passes one of these before it is
  * believed. Unknown keys are dropped. Byte strings are copied, so that none keeps the chunk it came in alive.
  */
+import { FRAME_LIMITS } from '@sandlot/protocol/frames'
 import { z } from 'zod'
 import { GUEST_FILE_KINDS, WORLD_ENDERS, WORLD_STATES } from './guest.ts'
 import { GUEST_LIMITS } from './limits.ts'
@@ -9,7 +10,10 @@ import { GUEST_LIMITS } from './limits.ts'
 const count = z.number().int().min(0).max(GUEST_LIMITS.countMax)
 const processId = z.number().int().min(0).max(0x7fff_ffff)
 const userId = z.number().int().min(0).max(0xffff_ffff)
-const time = z.number().min(-GUEST_LIMITS.countMax).max(GUEST_LIMITS.countMax)
+/** What an episode chooses, as the size of a sparse file or a file's time: no number of it may lose the sandbox. */
+const chosen = z.number().transform((value) => {
+  return Math.max(-GUEST_LIMITS.countMax, Math.min(value, GUEST_LIMITS.countMax))
+})
 const text = z.string().max(GUEST_LIMITS.nameLength)
 const encoder = new TextEncoder()
 
@@ -19,6 +23,11 @@ function byteString(bytesMax: number) {
     .transform((value) => (typeof value === 'string' ? encoder.encode(value) : value.slice()))
     .refine((value) => value.length <= bytesMax, `longer than ${bytesMax} bytes`)
 }
+
+/** A command line for display: its beginning. */
+const shown = byteString(FRAME_LIMITS.payload).transform((value) =>
+  value.slice(0, GUEST_LIMITS.commandBytes),
+)
 
 export const nothing = z.object({})
 
@@ -72,7 +81,7 @@ export const processes = z.object({
         pid: processId,
         parent: processId,
         exec: text.exactOptional(),
-        command: byteString(GUEST_LIMITS.commandBytes),
+        command: shown,
       }),
     )
     .max(GUEST_LIMITS.processes),
@@ -115,7 +124,8 @@ export const execList = z.object({
         world: text,
         running: z.boolean(),
         pid: processId,
-        argv0: byteString(GUEST_LIMITS.commandBytes),
+        argv0: shown,
+        /** Unix time. */
         startedMs: count,
         processes: count,
       }),
@@ -124,9 +134,9 @@ export const execList = z.object({
 })
 
 const fileAttributes = z.object({
-  sizeBytes: count,
+  sizeBytes: chosen,
   mode: z.number().int().min(0).max(0o177777),
-  mtimeMs: time,
+  mtimeMs: chosen,
 })
 const fileOwner = { uid: userId, gid: userId }
 
