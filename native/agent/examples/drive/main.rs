@@ -9,8 +9,11 @@ extern crate alloc;
 
 mod basics;
 mod bed;
+mod content;
+mod ends;
 #[path = "../../src/failure.rs"]
 mod failure;
+mod flow;
 mod guest;
 #[path = "../../src/pack/mod.rs"]
 mod pack;
@@ -23,7 +26,37 @@ use bed::Images;
 
 type Scenario = (&'static str, fn(&Images));
 
-const SCENARIOS: &[Scenario] = &[("first_command", basics::first_command)];
+const SCENARIOS: &[Scenario] = &[
+    ("first_command", basics::first_command),
+    ("command_line", basics::command_line),
+    ("stdin", basics::stdin),
+    ("what_a_world_sees", basics::what_a_world_sees),
+    ("flood_buffered", flow::flood_buffered),
+    ("flood_streamed", flow::flood_streamed),
+    ("a_stalled_reader_stops_only_itself", flow::a_stalled_reader_stops_only_itself),
+    ("detach_and_attach", flow::detach_and_attach),
+    ("buffered_attach", flow::buffered_attach),
+    ("two_hundred_at_once", flow::two_hundred_at_once),
+    ("many_short_ones", flow::many_short_ones),
+    ("rings_are_bounded", flow::rings_are_bounded),
+    ("a_silent_daemon_then_another", flow::a_silent_daemon_then_another),
+    ("deadlines", ends::deadlines),
+    ("what_is_left_behind", ends::what_is_left_behind),
+    ("signals", ends::signals),
+    ("grade_world", ends::grade_world),
+    ("a_world_that_kills_its_init", ends::a_world_that_kills_its_init),
+    ("destruction", ends::destruction),
+    ("fork_bomb", ends::fork_bomb),
+    ("threads", ends::threads),
+    ("full_disk", ends::full_disk),
+    ("detached_agent_ends", ends::detached_agent_ends),
+    ("lifetime", ends::lifetime),
+    ("ending_while_starting", ends::ending_while_starting),
+    ("files", content::files),
+    ("one_gibibyte", content::one_gibibyte),
+    ("tars", content::tars),
+    ("hidden_helpers", content::hidden_helpers),
+];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();

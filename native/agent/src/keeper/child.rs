@@ -16,7 +16,6 @@ pub enum Stage {
     User,
     Directory,
     Execution,
-    Running,
 }
 
 pub struct Plan<'a> {
@@ -35,7 +34,8 @@ pub struct Plan<'a> {
     pub errno: i32,
 }
 
-/// Gives the pid once the child runs its program, or has ended without (`plan.stage` tells).
+/// Gives the pid once the child runs its program, or has ended without: then `plan.errno` tells why
+/// and `plan.stage` where. One that was killed on the way has neither, and ends like any other.
 pub fn start(plan: &mut Plan<'_>, cgroup: Option<&Fd>) -> Result<i32, i32> {
     extern "C" fn run(plan: *mut c_void) -> ! {
         // The plan outlives the child's use of it: the keeper stands still until exec.
@@ -45,11 +45,7 @@ pub fn start(plan: &mut Plan<'_>, cgroup: Option<&Fd>) -> Result<i32, i32> {
         }
         process::exit(127)
     }
-    let pid = unsafe { spawn_borrowing_memory(cgroup, run, (plan as *mut Plan<'_>).cast()) }?;
-    if plan.stage == Stage::Execution && plan.errno == 0 {
-        plan.stage = Stage::Running;
-    }
-    Ok(pid)
+    unsafe { spawn_borrowing_memory(cgroup, run, (plan as *mut Plan<'_>).cast()) }
 }
 
 fn become_the_command(plan: &mut Plan<'_>) -> Result<(), i32> {

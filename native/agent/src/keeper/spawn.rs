@@ -73,7 +73,7 @@ pub fn spawn(message: &Message<'_>, descriptors: Vec<Fd>, limits: &Limits) -> Ou
         errno: 0,
     };
     let pid = child::start(&mut plan, Some(cgroup)).map_err(no_process)?;
-    if plan.stage == Stage::Running {
+    if plan.errno == 0 {
         return Ok(Started { pid, pid_inside: plan.pid });
     }
     process::wait_for(pid);

@@ -1,0 +1,311 @@
+//! Files and tars.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use sandlot_frames::Kind;
+
+use crate::bed::Images;
+use crate::said::Said;
+use crate::scenes::{Exec, Scene, op};
+
+pub fn files(images: &Images) {
+    let mut scene = Scene::open(images);
+    scene.write("/work/deep/er/file", b"content").unwrap();
+    assert_eq!(scene.sh("cat /work/deep/er/file; stat -c %a /work/deep/er/file"), "content644");
+    assert_eq!(scene.read("/etc/motd").unwrap(), b"from the layer\n");
+    assert_eq!(scene.read("/none").unwrap_err().code(), "not_found");
+    assert_eq!(scene.read("/etc").unwrap_err().code(), "is_directory");
+    scene.sh("mkfifo /work/fifo; ln -s /etc/motd /work/link; ln -s /work/loop /work/loop");
+    for path in ["/work/fifo", "/dev/null", "/dev/zero", "/dev/tty"] {
+        assert_eq!(scene.read(path).unwrap_err().code(), "not_file", "{path}");
+        assert_eq!(scene.write(path, b"x").unwrap_err().code(), "not_file", "{path}");
+    }
+    assert_eq!(scene.read("/work/link").unwrap(), b"from the layer\n");
+    assert_eq!(scene.read("/work/loop").unwrap_err().code(), "invalid");
+    assert_eq!(scene.read("/etc/motd/x").unwrap_err().code(), "not_directory");
+    assert_eq!(scene.read("").unwrap_err().code(), "invalid");
+    assert_eq!(scene.read(&"x/".repeat(3000)).unwrap_err().code(), "invalid");
+    assert_eq!(scene.read("/proc/meminfo").unwrap()[..9], *b"MemTotal:");
+    assert!(!scene.read("/proc/version").unwrap().is_empty());
+    assert_eq!(scene.write("/proc/sys/kernel/hostname", b"x").unwrap_err().code(), "unsupported");
+    stat_and_change(&mut scene);
+    ranges(&mut scene);
+    modes(&mut scene);
+    lists(&mut scene);
+}
+
+fn stat_and_change(scene: &mut Scene<'_>) {
+    let stat = scene.file("file.stat", "/work/link", |map| map.flag("follow", false)).unwrap();
+    assert_eq!(stat.get("kind").text(), "symlink");
+    assert_eq!(stat.get("target").text(), "/etc/motd");
+    let stat = scene.file("file.stat", "/work/link", |map| map.flag("follow", true)).unwrap();
+    assert_eq!((stat.get("kind").text().as_str(), stat.number("sizeBytes")), ("file", 15));
+    assert!(stat.number("mtimeMs") >= 0 && stat.number("uid") == 0);
+    let make = |scene: &mut Scene<'_>, path: &str, parents: bool| {
+        scene.file("file.makeDirectory", path, |map| {
+            map.flag("parents", parents).number("mode", 0o750)
+        })
+    };
+    make(scene, "/work/d/e/f", true).unwrap();
+    make(scene, "/work/d/e/f/", true).unwrap();
+    assert_eq!(make(scene, "/work/d/e/f", false).unwrap_err().code(), "exists");
+    assert_eq!(make(scene, "/work/x/y", false).unwrap_err().code(), "not_found");
+    assert_eq!(scene.sh("stat -c %a /work/d/e/f /work/d/e"), "750\n755");
+    scene.file("file.chmod", "/work/d/e/f", |map| map.number("mode", 0o700)).unwrap();
+    assert_eq!(scene.sh("stat -c %a /work/d/e/f"), "700");
+    let rename =
+        op("file.rename").text("world", "main").text("from", "/work/d/e/f").text("to", "/work/g");
+    scene.guest.call(rename).unwrap();
+    let remove = |scene: &mut Scene<'_>, path: &str, recursive: bool, force: bool| {
+        scene.file("file.remove", path, |map| map.flag("recursive", recursive).flag("force", force))
+    };
+    assert_eq!(remove(scene, "/work/d", false, false).unwrap_err().code(), "not_empty");
+    remove(scene, "/work/d", true, false).unwrap();
+    remove(scene, "/work/g", false, false).unwrap();
+    assert_eq!(remove(scene, "/work/g", false, false).unwrap_err().code(), "not_found");
+    remove(scene, "/work/g", false, true).unwrap();
+    remove(scene, "/work/g", true, true).unwrap();
+    scene.sh("mkdir -p /work/t/a; ln -s /etc /work/t/a/etc; ln /work/deep/er/file /work/t/h; mkfifo /work/t/p");
+    remove(scene, "/work/t", true, false).unwrap();
+    assert_eq!(scene.sh("cat /etc/motd /work/deep/er/file"), "from the layer\ncontent");
+    scene.sh("mkdir /work/deepest; cd /work/deepest; i=0; while [ $i -lt 1500 ]; do mkdir d && cd d; i=$((i+1)); done");
+    remove(scene, "/work/deepest", true, false).unwrap();
+    assert_eq!(scene.sh("ls -d /work/deepest 2>/dev/null || echo gone"), "gone");
+    let error = remove(scene, "/proc", true, false).unwrap_err();
+    assert!(["permission", "io"].contains(&error.code().as_str()), "{error:?}");
+}
+
+fn ranges(scene: &mut Scene<'_>) {
+    for (offset, length, expected) in [(5, 3, "the"), (0, 0, ""), (10, 99, "ayer\n"), (99, 5, "")] {
+        let request = op("file.read").text("world", "main").text("path", "/etc/motd");
+        let id = scene.guest.open_stream(request.number("offset", offset).number("length", length));
+        let result = scene.guest.outcome(id).unwrap();
+        assert_eq!(scene.guest.text(id, 1), expected);
+        assert_eq!(result.number("sizeBytes"), expected.len() as i64);
+        assert_eq!(scene.guest.events(id)[0].number("sizeBytes"), 15);
+    }
+    let request = op("file.read").text("world", "main").text("path", "/proc/meminfo");
+    let id = scene.guest.open_stream(request.number("length", 9));
+    assert_eq!(scene.guest.outcome(id).unwrap().number("sizeBytes"), 9);
+}
+
+fn modes(scene: &mut Scene<'_>) {
+    let mut write =
+        |path: &str, append: bool, exclusive: bool, mode: u64, uid: u64| -> Result<Said, Said> {
+            let request =
+                op("file.write").text("world", "main").text("path", path).flag("parents", false);
+            let request = request.flag("append", append).flag("exclusive", exclusive);
+            let request = request.number("mode", mode).number("uid", uid).number("gid", uid);
+            let id = scene.guest.open_stream(request);
+            scene.guest.send_data(id, 0, b"abc");
+            scene.guest.send(Kind::End, 0, id, &[]);
+            scene.guest.outcome(id)
+        };
+    write("/work/m", false, true, 0o4640, 7).unwrap();
+    assert_eq!(write("/work/m", false, true, 0o600, 7).unwrap_err().code(), "exists");
+    write("/work/m", true, false, 0o4640, 7).unwrap();
+    assert_eq!(write("/no/m", true, false, 0o640, 7).unwrap_err().code(), "not_found");
+    assert_eq!(write("/etc", false, false, 0o640, 7).unwrap_err().code(), "is_directory");
+    assert_eq!(scene.sh("cat /work/m; stat -c ' %a %u %g' /work/m"), "abcabc 4640 7 7");
+    // Cancelled in the middle: what came stays.
+    let id = scene.open_write("/work/half");
+    scene.guest.send_data(id, 0, b"half");
+    scene.guest.send(Kind::Cancel, 0, id, &[]);
+    assert_eq!(scene.guest.outcome(id).unwrap_err().code(), "cancelled");
+}
+
+fn lists(scene: &mut Scene<'_>) {
+    scene.sh("mkdir /work/many; cd /work/many; seq 1 3000 | xargs touch");
+    let id =
+        scene.guest.open_stream(op("file.list").text("world", "main").text("path", "/work/many"));
+    let result = scene.guest.outcome(id).unwrap();
+    assert_eq!(result.number("count"), 3000);
+    let bytes = scene.guest.data(id, 1);
+    assert_eq!(bytes.windows(9).filter(|window| window.ends_with(b"mtimeMs")).count(), 3000);
+    let list = |path: &str| op("file.list").text("world", "main").text("path", path);
+    assert_eq!(scene.guest.call(list("/etc/motd")).unwrap_err().code(), "not_directory");
+    assert_eq!(scene.guest.call(list("/none")).unwrap_err().code(), "not_found");
+    // A reader that stops in the middle leaves nothing behind.
+    scene.guest.granting = false;
+    for _ in 0..40 {
+        let id = scene.guest.open_stream(list("/work/many"));
+        scene.guest.until("some of it", |guest| guest.count(id, 1) > 0);
+        scene.guest.send(Kind::Cancel, 0, id, &[]);
+        let _ = scene.guest.outcome(id);
+    }
+    scene.guest.granting = true;
+    assert_eq!(scene.guest.call(list("/work/many")).unwrap().number("count"), 3000);
+}
+
+pub fn one_gibibyte(images: &Images) {
+    let mut scene = Scene::blank(images);
+    scene.bed.mount(&images.layer, 0);
+    scene
+        .open_world(&crate::scenes::World { upper_bytes: 1200 << 20, ..crate::scenes::MAIN })
+        .unwrap();
+    let chunk: Vec<u8> = (0..1 << 20).map(|at: u32| (at / 7) as u8).collect();
+    let started = Instant::now();
+    let id = scene.open_write("/work/big");
+    for _ in 0..1024 {
+        scene.guest.send_data(id, 0, &chunk);
+    }
+    scene.guest.send(Kind::End, 0, id, &[]);
+    assert_eq!(scene.guest.outcome(id).unwrap().number("sizeBytes"), 1 << 30);
+    let up = started.elapsed().as_millis();
+    let held = scene.bed.memory_kib();
+    scene.guest.keeping = false;
+    let started = Instant::now();
+    let request = op("file.read").text("world", "main").text("path", "/work/big");
+    let id = scene.guest.open_stream(request);
+    assert_eq!(scene.guest.outcome(id).unwrap().number("sizeBytes"), 1 << 30);
+    assert_eq!(scene.guest.count(id, 1), 1 << 30);
+    let down = started.elapsed().as_millis();
+    println!("    up {} MiB/s, down {} MiB/s", 1024 * 1000 / up, 1024 * 1000 / down);
+    let grown = scene.bed.memory_kib().saturating_sub(held);
+    assert!(grown < 16 << 10, "reading grew memory by {grown} KiB");
+    assert!(held < (1 << 20) + (60 << 10), "writing holds {held} KiB");
+}
+
+pub fn tars(images: &Images) {
+    let mut scene = Scene::open(images);
+    scene.sh("mkdir -p /work/src/sub/dir; cd /work/src; echo a > a; ln a hard; ln -s a soft; ln -s sub/dir way; mkfifo pipe; head -c 100000 /dev/urandom > sub/blob; chown 5:6 a; chmod 4711 sub/blob; touch -d @1000000000 sub/dir; printf x > \"$(printf 'n%.0s' $(seq 1 200))\"; printf x > sub/$'\\xff\\n'; nc -lU sock & sleep 0.2; kill %1");
+    let id = scene.guest.open_stream(op("tar.out").text("world", "main").text("path", "/work/src"));
+    let entries = scene.guest.outcome(id).unwrap().number("entries");
+    let tar = scene.guest.data(id, 1);
+    assert_eq!(tar.len() % 512, 0);
+    let names = host_tar(&tar, &["-t"]);
+    assert_eq!(entries, 10, "{names}");
+    assert!(names.contains("sub/blob") && !names.contains("sock"), "{names}");
+    let unpacked = unpack(&mut scene, "/work/copy", &tar, None).unwrap();
+    assert_eq!(unpacked.number("entries"), entries);
+    let hash = "find . ! -name sock | sort | while read -r f; do stat -c '%n %a %u %g %F %Y %h %s' \"$f\"; done; cat a sub/blob | md5sum; readlink soft";
+    let source = scene.sh(&format!("cd /work/src; touch -d @1 .; {hash}"));
+    let copy = scene.sh(&format!("cd /work/copy; touch -d @1 .; {hash}"));
+    assert_eq!(source, copy);
+    // One file, and a host's own tar with long names and old formats.
+    let id =
+        scene.guest.open_stream(op("tar.out").text("world", "main").text("path", "/work/src/a"));
+    assert_eq!(scene.guest.outcome(id).unwrap().number("entries"), 1);
+    assert_eq!(host_tar(&scene.guest.data(id, 1), &["-t"]), "a\n");
+    for format in ["gnu", "pax", "ustar", "v7", "oldgnu"] {
+        let tar = Command::new("tar")
+            .args(["-C", env!("CARGO_MANIFEST_DIR"), "-c", "--format", format, "src", "examples"])
+            .output()
+            .unwrap();
+        unpack(&mut scene, &format!("/work/{format}"), &tar.stdout, Some(9)).unwrap();
+        let found = scene.sh(&format!(
+            "cat /work/{format}/src/main.rs | head -1; stat -c %u /work/{format}/src/main.rs"
+        ));
+        assert!(found.starts_with("//! The agent") && found.ends_with("\n9"), "{found}");
+    }
+    hostile_tars(&mut scene);
+}
+
+fn unpack(scene: &mut Scene<'_>, path: &str, tar: &[u8], uid: Option<u64>) -> Result<Said, Said> {
+    let request = op("tar.in").text("world", "main").text("path", path);
+    let id =
+        scene.guest.open_stream(request.optional_number("uid", uid).optional_number("gid", uid));
+    scene.guest.send_data(id, 0, tar);
+    if !scene.guest.is_over(id) {
+        scene.guest.send(Kind::End, 0, id, &[]);
+    }
+    scene.guest.outcome(id)
+}
+
+fn host_tar(tar: &[u8], arguments: &[&str]) -> String {
+    let mut child = Command::new("tar")
+        .args(arguments)
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(tar).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "the host's tar refuses it");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn entry(kind: u8, name: &str, link: &str, content: &[u8]) -> Vec<u8> {
+    let mut block = [0u8; 512];
+    let mut put = |at: usize, text: &[u8]| block[at..at + text.len()].copy_from_slice(text);
+    put(0, name.as_bytes());
+    put(100, b"0000644\x000000000\x000000000\0");
+    put(124, format!("{:011o}\0", content.len()).as_bytes());
+    put(136, b"00000000000\0        ");
+    put(156, &[kind]);
+    put(157, link.as_bytes());
+    put(257, b"ustar\x0000");
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let mut tar = block.to_vec();
+    tar.extend_from_slice(content);
+    tar.resize(tar.len().next_multiple_of(512), 0);
+    tar
+}
+
+fn hostile_tars(scene: &mut Scene<'_>) {
+    let end = [0; 1024];
+    let file = |name: &str| entry(b'0', name, "", b"evil");
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("absolute", file("/etc/motd")),
+        ("dots", file("../../etc/motd")),
+        ("dots inside", file("a/../../x")),
+        ("device", entry(b'3', "dev", "", b"")),
+        ("block device", entry(b'4', "dev", "", b"")),
+        ("absolute link", entry(b'2', "l", "/etc", b"")),
+        ("climbing link", entry(b'2', "l", "../../etc", b"")),
+        ("climbing link in a directory", entry(b'2', "a/b/l", "../../../etc", b"")),
+        ("hard link out", entry(b'1', "h", "/etc/motd", b"")),
+        ("hard link up", entry(b'1', "h", "../../etc/motd", b"")),
+        ("unknown type", entry(b'S', "s", "", b"")),
+        ("empty name", file("")),
+        ("cut", file("cut")[..700].to_vec()),
+        ("rubbish", vec![b'x'; 2048]),
+    ];
+    for (number, (name, tar)) in cases.into_iter().enumerate() {
+        let path = format!("/work/h{number}");
+        let tar = if name == "cut" { tar } else { [&tar[..], &end].concat() };
+        let error = unpack(scene, &path, &tar, None).expect_err(name);
+        assert_eq!(error.code(), "invalid", "{name}: {error:?}");
+    }
+    // Links that are there already lead nowhere else.
+    scene.sh("mkdir -p /work/t/in; ln -s /etc /work/t/out; ln -s in /work/t/way; ln -s ../.. /work/t/in/up; ln -s /work/t/in /work/t/whole; ln -s a /work/t/b; ln -s b /work/t/a");
+    for name in ["out/motd", "in/up/x", "a/x", "way/up/x"] {
+        let tar = [&file(name)[..], &end].concat();
+        let error = unpack(scene, "/work/t", &tar, None).expect_err(name);
+        assert_eq!(error.code(), "invalid", "{name}: {error:?}");
+    }
+    for name in ["way/good", "whole/better"] {
+        unpack(scene, "/work/t", &[&file(name)[..], &end].concat(), None).unwrap();
+    }
+    assert_eq!(scene.sh("cat /work/t/in/good /work/t/in/better"), "evilevil");
+    // A link of the archive itself, then a file over it.
+    let tar = [
+        &entry(b'2', "x", "way", b"")[..],
+        &file("x/through"),
+        &entry(b'2', "motd", "in/good", b""),
+        &file("motd"),
+        &end,
+    ];
+    unpack(scene, "/work/t", &tar.concat(), None).unwrap();
+    assert_eq!(scene.sh("cat /work/t/in/through; ls /work/t/motd; cat /etc/motd; ls -A /work/h* | grep -c evil || true"), "evil/work/t/motd\nfrom the layer\n0");
+    assert_eq!(scene.run(&Exec::of(&["true"])).unwrap().code(), 0);
+}
+
+pub fn hidden_helpers(images: &Images) {
+    let mut scene = Scene::open(images);
+    // While a job runs, the world kills all it can and sees nothing of it.
+    scene.sh("mkdir /work/many; cd /work/many; seq 1 5000 | xargs touch");
+    scene.guest.granting = false;
+    let id = scene.guest.open_stream(op("tar.out").text("world", "main").text("path", "/work"));
+    scene.guest.until("some of it", |guest| guest.count(id, 1) == 262_144);
+    let seen = scene.sh("ls /proc | grep -c '^[0-9]'");
+    assert_eq!(seen, "4");
+    let _ = scene.run(&Exec::sh("kill -9 -1")).unwrap();
+    scene.guest.granting = true;
+    scene.guest.grant(id, 1, 262_144);
+    assert_eq!(scene.guest.outcome(id).unwrap().number("entries"), 5001);
+}
