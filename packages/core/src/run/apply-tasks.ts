@@ -34,7 +34,8 @@ function joinGroup(run: Run, name: string): void {
   run.index.idleGroups.delete(group)
 }
 
-function newEpisode(index: number, task: TaskInput, atMs: number): Episode {
+/** Only `tasks_added` makes one, and a checkpoint that restores it. */
+export function newEpisode(index: number, task: TaskInput, atMs: number): Episode {
   return {
     index,
     key: task.key,

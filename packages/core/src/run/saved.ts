@@ -1,4 +1,5 @@
 import { createKeyTable } from '../order/key-table.ts'
+import { newEpisode } from './apply-tasks.ts'
 import { emptyIndex, fillIndex } from './index.ts'
 import type { Episode, Run, Worker } from './run.ts'
 
@@ -7,7 +8,7 @@ export interface SavedRun
   extends Omit<Run, 'keys' | 'live' | 'groups' | 'workers' | 'nodes' | 'unrecorded' | 'index'> {
   readonly version: 1
   readonly keys: string
-  readonly live: readonly Omit<Episode, 'orderAt' | 'dueAt'>[]
+  readonly live: readonly (SavedEpisode | SavedTask)[]
   readonly groups: readonly (Run['groups'] extends Map<string, infer G> ? G : never)[]
   readonly workers: readonly Omit<Worker, 'leases' | 'dueAt'>[]
   readonly nodes: readonly (readonly [string, { sandboxes: number; creating: number }])[]
@@ -16,6 +17,20 @@ export interface SavedRun
     Run['unrecorded'] extends Map<number, infer R> ? R : never,
   ])[]
 }
+
+type SavedEpisode = Omit<Episode, 'orderAt' | 'dueAt'>
+
+/** An episode that was never admitted is its task alone: they may be many, and each checkpoint writes them all. */
+type SavedTask = readonly [
+  index: number,
+  key: string,
+  taskJson: string | null,
+  taskBlob: string | null,
+  group: string | null,
+  seed: number,
+  expectedMs: number,
+  atMs: number,
+]
 
 /**
  * A checkpoint's state. It shares parts with the run: make it text before the next input.
@@ -27,7 +42,7 @@ export function saveRun(run: Run): SavedRun {
     version: 1,
     ...plain,
     keys: keys.save(),
-    live: Array.from(live.values(), ({ orderAt: _order, dueAt: _due, ...episode }) => episode),
+    live: Array.from(live.values(), saveEpisode),
     groups: [...groups.values()],
     workers: Array.from(workers.values(), ({ leases: _l, dueAt: _d, ...worker }) => worker),
     nodes: [...nodes],
@@ -45,7 +60,7 @@ export function loadRun(saved: SavedRun): Run {
   const run: Run = {
     ...plain,
     keys: createKeyTable(keys),
-    live: new Map(live.map((episode) => [episode.index, { ...episode, orderAt: -1, dueAt: -1 }])),
+    live: new Map(live.map(loadEpisode).map((episode) => [episode.index, episode])),
     groups: new Map(groups.map((group) => [group.name, group])),
     workers: new Map(
       workers.map((worker) => [worker.name, { ...worker, leases: new Set(), dueAt: -1 }]),
@@ -56,4 +71,24 @@ export function loadRun(saved: SavedRun): Run {
   }
   fillIndex(run)
   return run
+}
+
+function saveEpisode(episode: Episode): SavedEpisode | SavedTask {
+  if (episode.attempt === 0) {
+    const { index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs } = episode
+    return [index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs]
+  }
+  const { orderAt: _order, dueAt: _due, ...saved } = episode
+  return saved
+}
+
+function loadEpisode(saved: SavedEpisode | SavedTask): Episode {
+  if (!isTask(saved)) return { ...saved, orderAt: -1, dueAt: -1 }
+  const [index, key, taskJson, taskBlob, group, seed, expectedMs, atMs] = saved
+  const task = { key, taskJson, taskBlob, seed, expectedMs, digest: '' }
+  return newEpisode(index, group === null ? task : { ...task, group }, atMs)
+}
+
+function isTask(saved: SavedEpisode | SavedTask): saved is SavedTask {
+  return Array.isArray(saved)
 }
