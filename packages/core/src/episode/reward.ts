@@ -43,6 +43,6 @@ function shown(value: unknown): string {
   return typeof value === 'object' || typeof value === 'function'
     ? value === null
       ? 'null'
-      : `a ${typeof value}`
+      : `an ${typeof value}`
     : String(value).slice(0, 80)
 }

@@ -62,7 +62,9 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
       const lagMs = random.chance(0.1) ? random.between(0, 3_000) : 0
       world.link.send(() => world.tell({ type: 'worker_renewed', worker: name, lagMs }))
     }
-    timeline.after(15_000, beat)
+    // A wedged event loop: alive and connected, and not heard for longer than a lease lives.
+    const wedged = random.chance(scenario.faults.wedges)
+    timeline.after(wedged ? 90_000 : 15_000, beat)
   }
 
   function isMine(lease: Held): boolean {

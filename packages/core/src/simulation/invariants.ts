@@ -1,6 +1,7 @@
 import { SandlotError } from '@sandlot/protocol'
+import type { EpisodePhase } from '../episode/phase.ts'
 import type { Step } from '../run/decision.ts'
-import type { UnrecordedRow } from '../run/effect.ts'
+import type { Effect, UnrecordedRow } from '../run/effect.ts'
 import type { InputBody } from '../run/input.ts'
 import { ownsSandbox } from '../run/owner.ts'
 import type { Run } from '../run/run.ts'
@@ -47,12 +48,38 @@ export function checkDecisions(run: Run, step: Step, input: InputBody): void {
     'nothing is admitted but by a running run',
     () => [run.status, types],
   )
+  if (input.type === 'recovered') checkRecovered(run, step)
   if (input.type === 'sandbox_ready' && !ownsSandbox(run, input)) {
     const released = step.effects.some(
       (effect) => effect.type === 'release_sandbox' && effect.sandbox === input.sandbox,
     )
     must(released, 'a sandbox that nobody waits for is released', () => [input, step])
   }
+}
+
+/** After a restart everything is asked for again whose answer has not come. */
+function checkRecovered(run: Run, step: Step): void {
+  const asked = new Set(
+    step.effects.map((effect) =>
+      'episode' in effect ? `${effect.type} ${effect.episode}/${effect.attempt}` : effect.type,
+    ),
+  )
+  for (const episode of run.index.slots.values()) {
+    const byDaemon = episode.phase === 'grading' && episode.current?.worker === null
+    const type = byDaemon ? 'start_grade' : ASKED_IN[episode.phase]
+    const what = `${type} ${episode.index}/${episode.attempt}`
+    must(type === undefined || asked.has(what), 'a restart asks again', () => what)
+  }
+  const rows = step.effects.filter(({ type }) => type === 'append_result').length
+  must(rows === run.unrecorded.size, 'a restart asks for each row again', () => rows)
+}
+
+const ASKED_IN: Readonly<Partial<Record<EpisodePhase, Effect['type']>>> = {
+  creating: 'acquire_sandbox',
+  setup: 'run_setup',
+  offered: 'offer_lease',
+  grade_offered: 'offer_lease',
+  releasing: 'release_sandbox',
 }
 
 /** What an agent had of its own time when it was called off, by its worker's own clock. */

@@ -30,6 +30,7 @@ export interface Faults {
   readonly nodeDies: number
   readonly workerDies: number
   readonly disconnects: number
+  readonly wedges: number
   readonly coordinatorDies: number
   readonly crashesAtFlush: number
   readonly diskStalls: number
@@ -52,6 +53,7 @@ export function drawScenario(random: Random): Scenario {
     nodeDies: draw(0.5),
     workerDies: draw(0.5),
     disconnects: draw(0.6),
+    wedges: draw(0.02),
     coordinatorDies: draw(0.6),
     crashesAtFlush: draw(0.03),
     diskStalls: draw(0.05),
