@@ -29,6 +29,8 @@ export interface Route {
 const text = z.string()
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 const count = z.coerce.number().int()
+/** A number of milliseconds is text in a query. */
+const wait = z.union([z.string().regex(/^\d+$/).transform(Number), durationMs])
 const page = { limit: count.min(1).max(LIMITS.itemsPerPage).optional(), after: text.optional() }
 const inWorld = { world: z.enum(['main', 'grade']).optional() }
 
@@ -358,7 +360,7 @@ export const ROUTES = {
     query: z.object({
       after: text.optional(),
       limit: count.min(1).max(LIMITS.rowsPerPage).optional(),
-      wait: durationMs.optional(),
+      wait: wait.optional(),
     }),
     answer: resultsPage,
     status: 200,
