@@ -179,6 +179,19 @@ function addRunVerbs(program: Command): void {
 
 function addDevelopmentVerbs(program: Command): void {
   program
+    .command('bench')
+    .description(
+      'measure this machine against the raw runtime; bench/README.md says how to read it',
+    )
+    .argument('[names...]', 'only these benches (an unknown name lists them all)')
+    .option('--json', 'print one JSON object')
+    .option('--samples', 'with --json, the raw samples too')
+    .option('--long', 'take more time, for steadier figures')
+    .action(async (names: string[], options) => {
+      const { benchCommand } = await import('./commands/bench.ts')
+      process.exitCode = await benchCommand(names, options)
+    })
+  program
     .command('test')
     .description('run the whole suite')
     .argument('[filters...]', 'only test files whose path has one of these')

@@ -1,0 +1,10 @@
+/**
+ * The parts of the product that no package exports and that are measured on their own. Only this file reaches into a
+ * package.
+ */
+
+export type { CgroupLeaf, Cgroups, LeafLimits } from '../packages/runtime/src/cgroup/cgroups.ts'
+export { detectCgroups } from '../packages/runtime/src/cgroup/detect.ts'
+export { agentImage } from '../packages/runtime/src/gvisor/agent-image.ts'
+export { Coordinator } from '../packages/server/src/coordinator/coordinator.ts'
+export { Node } from '../packages/server/src/node/node.ts'
