@@ -3,6 +3,7 @@ import { availableParallelism, homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { GvisorOptions } from './gvisor/options.ts'
+import { RUNSC_VERSIONS } from './gvisor/runsc.ts'
 
 const environment = process.env
 
@@ -19,7 +20,7 @@ const cache = join(environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'san
  */
 export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions {
   return {
-    runsc: environment.SANDLOT_RUNSC ?? '/usr/local/bin/runsc',
+    runsc: environment.SANDLOT_RUNSC ?? broughtRunsc() ?? '/usr/local/bin/runsc',
     helper: environment.SANDLOT_HELPER ?? join(built, 'sandlot-helper'),
     agent: environment.SANDLOT_AGENT ?? join(built, 'sandlot-agent'),
     stateDirectory: environment.SANDLOT_RUN_DIRECTORY ?? '/run/sandlot',
@@ -28,6 +29,11 @@ export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions 
     startsAtOnce: availableParallelism(),
     ...over,
   }
+}
+
+/** What the command line brought to this machine. */
+function broughtRunsc(): string | undefined {
+  return RUNSC_VERSIONS.map((version) => join(cache, `runsc-${version}`, 'runsc')).find(existsSync)
 }
 
 function rustTarget(): string {

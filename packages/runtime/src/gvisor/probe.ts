@@ -54,7 +54,7 @@ async function runsc(path: string, signal: AbortSignal | undefined): Promise<Pro
   const outcome = await run(path, ['--version'], withSignal(signal)).catch(() => undefined)
   const version = /version (\S+)/.exec(outcome?.stdout ?? '')?.[1]
   if (version === undefined) return finding('runsc', false, `${path} does not run`, mend)
-  const known = RUNSC_VERSIONS.some((each) => version.includes(each))
+  const known = RUNSC_VERSIONS.some((each) => each === version)
   return { ...finding('runsc', known, version, mend), required: false }
 }
 

@@ -1,7 +1,12 @@
 import { type SandboxPaths, sharedRoot } from './paths.ts'
 
-/** Releases that the control socket's private calls were tried with. */
-export const RUNSC_VERSIONS = ['20260905'] as const
+/** What `runsc --version` says where the driver is known to work: its control socket may change with each release. */
+export const RUNSC_VERSIONS = [
+  'go-20260905',
+  'release-20260907.0',
+  'release-20260914.0',
+  'release-20260921.0',
+] as const
 
 /** How system calls of guests are caught; the better choice depends on the load. */
 export interface SystrapOptions {
