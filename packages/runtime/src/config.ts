@@ -1,4 +1,5 @@
 /** What the runtime takes from its environment; no other file of this package reads it. */
+import { existsSync } from 'node:fs'
 import { availableParallelism, homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
