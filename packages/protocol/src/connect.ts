@@ -1,7 +1,7 @@
 /**
  * Requests on the client's WebSocket (`GET /v1/connect`, frames of docs/wire.md). Each is the payload of an `open` frame.
  *
- * exec.start   channels 0 stdin, 1 stdout, 2 stderr; event `started`; result `execEnd`
+ * exec.start   channels 0 stdin, 1 stdout, 2 stderr; events `started`, and `stdin` when all of stdin was handed over; result `execEnd`
  * exec.attach  the same for a command that runs or ran, from given offsets; event `offset` before the first data of a channel
  * file.read    data on channel 1; result `{ sizeBytes }`
  * file.write   data on channel 0; result `{ sizeBytes }`
@@ -71,6 +71,8 @@ export const connectRequest = z.discriminatedUnion('op', [
   }),
 ])
 export type ConnectRequest = z.infer<typeof connectRequest>
+/** As a client may write it: durations as text. */
+export type ConnectRequestInput = z.input<typeof connectRequest>
 export type ConnectOp = ConnectRequest['op']
 
 /** A worker's right to one phase of an attempt, until its deadline or a missed heartbeat. */

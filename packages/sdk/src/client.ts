@@ -1,8 +1,12 @@
 import { SandlotError } from '@sandlot/protocol'
-import { type Endpoint, findLocalEndpoint, givenApiKey, givenUrl } from './config.ts'
+import { type Endpoint, findLocalDaemon, givenApiKey, givenUrl, parseUrl } from './config.ts'
+import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
+import type { ClientContext } from './connection/context.ts'
+import { clientClosed } from './connection/failure.ts'
+import { Http } from './connection/http.ts'
 import { Images } from './image/images.ts'
-import { joinOrStart } from './local/local.ts'
+import { joinOrStart, type LocalOptions } from './local/local.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 import { Sandboxes } from './sandbox/sandboxes.ts'
 
@@ -14,22 +18,29 @@ export interface SandlotOptions {
 }
 
 /**
- * A client of one daemon. It opens its connection when first used. `await using client = new Sandlot()` closes it.
+ * A client of one daemon. It opens its connection when first used, finds it again when it breaks, and doesn't keep the process alive
+ * while nothing is under way. `await using client = new Sandlot()` closes it.
  * Errors are `SandlotError`s: decide by `fault` and `retry`, show `message` and `hint`.
  */
 export class Sandlot implements AsyncDisposable {
   readonly sandboxes: Sandboxes
   readonly images: Images
   readonly rollouts: Rollouts
+  readonly #address: Address
   readonly #connection: Connection
-  readonly #endpoint: () => Promise<Endpoint>
+  readonly #http: Http
   readonly #closing = new AbortController()
   #stop: (() => Promise<void>) | undefined
 
   constructor(options: SandlotOptions = {}) {
-    this.#endpoint = () => endpointOf(options)
-    this.#connection = new Connection(this.#endpoint)
-    const context = { connection: this.#connection, endpoint: this.#endpoint }
+    const given = {
+      url: options.url ?? givenUrl(),
+      apiKey: options.apiKey ?? givenApiKey(),
+    }
+    this.#address = new Address(() => endpointOf(given))
+    this.#connection = new Connection(this.#address)
+    this.#http = new Http(this.#address)
+    const context: ClientContext = { connection: this.#connection, http: this.#http }
     this.sandboxes = new Sandboxes(context)
     this.images = new Images(context)
     this.rollouts = new Rollouts(context, this.#closing.signal)
@@ -37,10 +48,11 @@ export class Sandlot implements AsyncDisposable {
 
   /**
    * A client of the daemon that runs on this machine; starts one for this process alone when there is none, so that a script
-   * needs no second terminal. Closing the client drains the daemon that it started.
+   * needs no second terminal. Closing the last client of a daemon that was started so drains it. The environment's
+   * `SANDLOT_URL` has no say here.
    */
-  static async local(): Promise<Sandlot> {
-    const { endpoint, stop } = await joinOrStart()
+  static async local(options: LocalOptions = {}): Promise<Sandlot> {
+    const { endpoint, stop } = await joinOrStart(options)
     const client = new Sandlot(endpoint)
     client.#stop = stop
     return client
@@ -48,12 +60,13 @@ export class Sandlot implements AsyncDisposable {
 
   /** Where the daemon answers, and the key in use. */
   async endpoint(): Promise<Endpoint> {
-    return await this.#endpoint()
+    return await this.#address.endpoint()
   }
 
-  /** Ends the client's workers and connection. Sandboxes and runs live on in the daemon. Idempotent. */
+  /** Ends the client's workers, requests and connection. Sandboxes and runs live on in the daemon. Idempotent. */
   async close(): Promise<void> {
-    this.#closing.abort(new Error('the client was closed'))
+    this.#closing.abort(clientClosed())
+    this.#http.close()
     this.#connection.close()
     const stop = this.#stop
     this.#stop = undefined
@@ -65,26 +78,29 @@ export class Sandlot implements AsyncDisposable {
   }
 }
 
-/** A local daemon is looked up again each time: after a restart it may listen elsewhere. */
-async function endpointOf(options: SandlotOptions): Promise<Endpoint> {
-  const url = options.url ?? givenUrl
-  const apiKey = options.apiKey ?? givenApiKey
-  if (url && apiKey) return { url: url.replace(/\/+$/, ''), apiKey }
-  const local = await findLocalEndpoint()
+interface Given {
+  readonly url: string | undefined
+  readonly apiKey: string | undefined
+}
+
+async function endpointOf(given: Given): Promise<Endpoint> {
+  const url = given.url === undefined ? undefined : parseUrl(given.url)
+  if (url && given.apiKey) return { url, apiKey: given.apiKey }
+  const local = await findLocalDaemon()
   if (!local && !url) {
-    throw new SandlotError(
-      'unreachable',
-      'no daemon runs on this machine, and SANDLOT_URL is not set',
-      {
-        hint: 'Start one with `sandlot serve`, or use `await Sandlot.local()`, which starts one for your script.',
-      },
-    )
-  }
-  const key = apiKey ?? local?.apiKey
-  if (!key) {
-    throw new SandlotError('unauthorized', `there is no key for the daemon at ${url}`, {
-      hint: 'Set SANDLOT_API_KEY.',
+    const message = 'no daemon runs on this machine, and SANDLOT_URL is not set'
+    throw new SandlotError('unreachable', message, {
+      hint: 'Start one with `sandlot serve`, or use `await Sandlot.local()`, which starts one for your script.',
     })
   }
-  return { url: (url ?? local?.url ?? '').replace(/\/+$/, ''), apiKey: key }
+  const chosen = url ?? parseUrl(local?.url ?? '')
+  // The local key opens this machine's daemon: nobody else gets to see it.
+  const isLocal = local !== undefined && chosen === parseUrl(local.url)
+  const apiKey = given.apiKey ?? (isLocal ? local.apiKey : undefined)
+  if (apiKey) return { url: chosen, apiKey }
+  throw new SandlotError('unauthorized', `there is no key for the daemon at ${chosen}`, {
+    hint: isLocal
+      ? `Set SANDLOT_API_KEY, or run as a user who may read ${local.keyPath}.`
+      : 'Set SANDLOT_API_KEY.',
+  })
 }

@@ -1,3 +1,5 @@
+import './polyfill.ts'
+
 export {
   ERROR_CODES,
   type ErrorCode,
@@ -22,6 +24,7 @@ export {
 } from '@sandlot/protocol'
 export { Sandlot, type SandlotOptions } from './client.ts'
 export type { Endpoint } from './config.ts'
+export type { Waiting } from './connection/context.ts'
 export {
   type PythonFunctionOptions,
   type PythonFunctionTest,
@@ -30,21 +33,29 @@ export {
 export { Image, type ImageDescription } from './image/image.ts'
 export type { Images } from './image/images.ts'
 export type { BuildOptions, ImageLike } from './image/resolve.ts'
-export {
-  type Episode,
-  type EpisodeContext,
-  type EpisodeResult,
-  type GradeContext,
-  type Grader,
-  ModelError,
-  type Verdict,
+export type { LocalOptions } from './local/local.ts'
+export type {
+  Episode,
+  EpisodeContext,
+  EpisodeResult,
+  GradeContext,
+  Grader,
+  Verdict,
 } from './rollout/episode.ts'
-export type { BroughtContent, CommandGrade, FunctionGrade, MapOptions } from './rollout/options.ts'
+export type { ModelCall } from './rollout/model-clock.ts'
+export { ModelError } from './rollout/model-error.ts'
+export type {
+  BroughtContent,
+  CommandGrade,
+  FunctionGrade,
+  GradePlace,
+  MapOptions,
+} from './rollout/options.ts'
 export type { Rollouts } from './rollout/rollouts.ts'
 export { type ResultsOptions, Run } from './rollout/run.ts'
 export type { ByteSource } from './sandbox/bytes.ts'
-export { type ExecOptions, ExecStream } from './sandbox/exec.ts'
+export { type ExecOptions, ExecStream, type ExecStreamOptions } from './sandbox/exec.ts'
 export type { ExecChunk, ExecResult } from './sandbox/exec-result.ts'
-export type { Files, SandboxPath, Waiting } from './sandbox/files.ts'
+export type { Files, ReadOptions, SandboxPath, WriteOptions } from './sandbox/files.ts'
 export { Sandbox } from './sandbox/sandbox.ts'
 export type { ListSandboxes, Sandboxes, SandboxOptions } from './sandbox/sandboxes.ts'

@@ -1,121 +1,170 @@
 /** Requests over plain HTTP: the routes of the protocol, errors as `SandlotError`, safe repetition. */
-import { errorEnvelope, ROUTES, type RouteName, routePath, SandlotError } from '@sandlot/protocol'
-import type { Endpoint } from '../config.ts'
+import { ROUTES, type RouteName, routePath, SandlotError } from '@sandlot/protocol'
+import type { Address } from './address.ts'
+import { clientClosed, isOutage, toError } from './failure.ts'
+import { failedAnswer, failedFetch, foreignAnswer } from './http-failure.ts'
+import { Outage } from './outage.ts'
+import { pause } from './pause.ts'
+import { type JoinedSignal, joinSignals } from './signals.ts'
 
 export interface RequestOptions {
   readonly parameters?: Record<string, string>
-  readonly query?: Record<string, string | number | boolean | undefined>
+  readonly query?: Record<string, string | number | boolean | readonly string[] | undefined>
   readonly json?: unknown
-  readonly bytes?: Uint8Array | ReadableStream<Uint8Array>
+  /** A body; a function gives it anew for each try. */
+  readonly bytes?: Uint8Array | (() => ReadableStream<Uint8Array>)
   readonly signal?: AbortSignal | undefined
 }
 
+/** Tries of a request that the daemon answers with an error that may pass. */
 const ATTEMPTS = 5
 const BACKOFF_FIRST_MS = 100
 const BACKOFF_MAX_MS = 3_000
+/** Until an answer is there, or begins where it is a stream. Nothing that the daemon does for one takes as long. */
+const ANSWER_MS = 300_000
 
 /**
- * Sends a request, again where the connection broke or the daemon says that a retry helps: every mutation carries an
- * idempotency key, so it happens once. Streamed bodies are sent once only.
+ * Sends each request again where the daemon is away or says that a retry helps: every mutation carries the same idempotency key
+ * each time, so it happens once. An outage is waited out for two minutes once the daemon was met; before that it is told at once.
  */
-export async function request(
-  endpoint: Endpoint,
-  route: RouteName,
-  options: RequestOptions = {},
-): Promise<Response> {
-  const headers = new Headers({ authorization: `Bearer ${endpoint.apiKey}` })
-  const { method } = ROUTES[route]
-  if (options.json !== undefined) headers.set('content-type', 'application/json')
-  if (options.bytes !== undefined) headers.set('content-type', 'application/octet-stream')
-  if (method !== 'GET') headers.set('idempotency-key', crypto.randomUUID())
-  const init: RequestInit & { duplex?: 'half' } = { method, headers }
-  if (options.json !== undefined) init.body = JSON.stringify(options.json)
-  if (options.bytes !== undefined) Object.assign(init, { body: options.bytes, duplex: 'half' })
-  if (options.signal) init.signal = options.signal
-  const url = endpoint.url + routePath(route, options.parameters) + queryText(options.query)
-  const repeatable = options.bytes === undefined || !(options.bytes instanceof ReadableStream)
-  return await repeated(url, init, repeatable ? ATTEMPTS : 1)
-}
+export class Http {
+  readonly #address: Address
+  readonly #closing = new AbortController()
 
-/** The same, with a JSON answer. */
-export async function requestJson<T>(
-  endpoint: Endpoint,
-  route: RouteName,
-  options: RequestOptions = {},
-): Promise<T> {
-  const answer = await request(endpoint, route, options)
-  return (await answer.json()) as T
-}
+  constructor(address: Address) {
+    this.#address = address
+  }
 
-async function repeated(url: string, init: RequestInit, attempts: number): Promise<Response> {
-  for (let attempt = 1; ; attempt++) {
+  /** The JSON answer. */
+  async json<T>(route: RouteName, options: RequestOptions = {}): Promise<T> {
+    return await this.#call(route, options, async (answer) => {
+      const text = await answer.text()
+      try {
+        return JSON.parse(text) as T
+      } catch {
+        throw foreignAnswer(answer.status, new URL(answer.url).origin, text)
+      }
+    })
+  }
+
+  /** For a route without an answer. */
+  async send(route: RouteName, options: RequestOptions = {}): Promise<void> {
+    await this.#call(route, options, async (answer) => void (await answer.arrayBuffer()))
+  }
+
+  /** For a HEAD route: whether it is there. */
+  async exists(route: RouteName, options: RequestOptions = {}): Promise<boolean> {
+    return await this.#call(route, options, async (answer) => answer.ok, [404])
+  }
+
+  /** An answer's bytes as they come. A connection that breaks in the middle is `connection_lost`. */
+  async *bytes(route: RouteName, options: RequestOptions = {}): AsyncGenerator<Uint8Array> {
+    using joined = joinSignals(options.signal, this.#closing.signal)
+    const take = async (answer: Response) => answer.body
+    const body = await this.#send(route, options, { joined, take, expected: [] })
+    if (!body) return
     try {
-      const answer = await fetch(url, init)
-      if (answer.ok) return answer
-      throw await errorOf(answer, url)
-    } catch (thrown) {
-      const error = asError(thrown, url, init.signal)
-      if (!error.retry || attempt >= attempts) throw error
-      await pause(Math.min(BACKOFF_FIRST_MS * 3 ** (attempt - 1), BACKOFF_MAX_MS), init.signal)
+      yield* body as unknown as AsyncIterable<Uint8Array>
+    } catch (error) {
+      if (joined.signal.aborted) throw toError(joined.signal.reason)
+      throw failedFetch(error, (await this.#address.endpoint()).url)
+    }
+  }
+
+  /** Ends all requests with `cancelled`. */
+  close(): void {
+    this.#closing.abort(clientClosed())
+  }
+
+  async #call<T>(
+    route: RouteName,
+    options: RequestOptions,
+    take: (answer: Response) => Promise<T>,
+    expected: readonly number[] = [],
+  ): Promise<T> {
+    using joined = joinSignals(options.signal, this.#closing.signal)
+    return await this.#send(route, options, { joined, take, expected })
+  }
+
+  async #send<T>(route: RouteName, options: RequestOptions, handling: Handling<T>): Promise<T> {
+    const headers = headersOf(route, options)
+    const outage = new Outage(this.#address)
+    const { signal } = handling.joined
+    for (let attempt = 1; ; attempt++) {
+      try {
+        signal.throwIfAborted()
+        return await this.#once(route, { ...options, headers }, handling)
+      } catch (thrown) {
+        if (signal.aborted) throw toError(signal.reason)
+        if (isOutage(thrown)) await outage.wait(thrown, signal)
+        else {
+          const mayPass = thrown instanceof SandlotError && thrown.retry && attempt < ATTEMPTS
+          if (!mayPass) throw thrown
+          await pause(Math.min(BACKOFF_FIRST_MS * 3 ** (attempt - 1), BACKOFF_MAX_MS), signal)
+        }
+      }
+    }
+  }
+
+  async #once<T>(
+    route: RouteName,
+    options: RequestOptions & { readonly headers: Headers },
+    { joined, take, expected }: Handling<T>,
+  ): Promise<T> {
+    const { headers } = options
+    const { url: base, apiKey } = await this.#address.endpoint()
+    headers.set('authorization', `Bearer ${apiKey}`)
+    const url = base + routePath(route, options.parameters) + queryText(options.query)
+    // Follows the call's signal for as long as the answer is read, and is garbage with it.
+    const own = joinSignals(joined.signal)
+    const timer = setTimeout(() => own.abort(tooLate(url)), ANSWER_MS)
+    try {
+      const { method } = ROUTES[route]
+      const answer = await fetch(url, { method, headers, signal: own.signal, ...bodyOf(options) })
+      if (!answer.ok && !expected.includes(answer.status)) throw await failedAnswer(answer, url)
+      this.#address.met()
+      return await take(answer)
+    } catch (error) {
+      throw failedFetch(error, url)
+    } finally {
+      clearTimeout(timer)
     }
   }
 }
 
-function asError(
-  thrown: unknown,
-  url: string,
-  signal: AbortSignal | null | undefined,
-): Error & { retry?: boolean } {
-  if (signal?.aborted) return toError(signal.reason)
-  if (thrown instanceof SandlotError) return thrown
-  const cause = (thrown as { cause?: { code?: string } }).cause?.code
-  const code = cause === 'ECONNREFUSED' || cause === 'ENOTFOUND' ? 'unreachable' : 'connection_lost'
-  const message =
-    code === 'unreachable'
-      ? `no daemon answers at ${new URL(url).origin}`
-      : `the connection to ${new URL(url).origin} broke`
-  return new SandlotError(code, message, { cause: thrown })
+interface Handling<T> {
+  readonly joined: JoinedSignal
+  readonly take: (answer: Response) => Promise<T>
+  /** Statuses of a failure that `take` wants to see. */
+  readonly expected: readonly number[]
 }
 
-async function errorOf(answer: Response, url: string): Promise<SandlotError> {
-  const text = await answer.text().catch(() => '')
-  try {
-    return SandlotError.fromEnvelope(errorEnvelope.parse(JSON.parse(text)))
-  } catch {
-    return new SandlotError(
-      'internal',
-      `${url} answered ${answer.status} with no error of Sandlot`,
-      {
-        hint: 'Is SANDLOT_URL the address of a Sandlot daemon?',
-        details: { body: text.slice(0, 500) },
-      },
-    )
-  }
+function tooLate(url: string): SandlotError {
+  return new SandlotError('timeout', `${new URL(url).origin} did not answer within 5 minutes`)
+}
+
+function headersOf(route: RouteName, { json, bytes }: RequestOptions): Headers {
+  const headers = new Headers()
+  if (json !== undefined) headers.set('content-type', 'application/json')
+  if (bytes !== undefined) headers.set('content-type', 'application/octet-stream')
+  const { method } = ROUTES[route]
+  if (method !== 'GET' && method !== 'HEAD') headers.set('idempotency-key', crypto.randomUUID())
+  return headers
+}
+
+function bodyOf({ json, bytes }: RequestOptions): RequestInit {
+  if (json !== undefined) return { body: JSON.stringify(json) }
+  if (bytes === undefined) return {}
+  const body = typeof bytes === 'function' ? bytes() : bytes
+  return { body, duplex: 'half' } as RequestInit
 }
 
 function queryText(query: RequestOptions['query']): string {
   const parameters = new URLSearchParams()
-  for (const [key, value] of Object.entries(query ?? {}))
-    if (value !== undefined) parameters.set(key, String(value))
-  return parameters.size === 0 ? '' : `?${parameters}`
-}
-
-/** Waits, or throws the signal's reason. */
-export function pause(ms: number, signal?: AbortSignal | null): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(toError(signal.reason))
-    const stop = () => {
-      clearTimeout(timer)
-      reject(toError(signal?.reason))
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
-    signal?.addEventListener('abort', stop, { once: true })
-  })
-}
-
-export function toError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason ?? 'aborted'))
+  for (const [key, value] of Object.entries(query ?? {})) {
+    if (Array.isArray(value)) for (const each of value) parameters.append(key, each)
+    else if (value !== undefined) parameters.set(key, String(value))
+  }
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
 }

@@ -1,71 +1,118 @@
 /** One WebSocket to the daemon with a multiplexer on it. */
-import { SandlotError } from '@sandlot/protocol'
-import { Mux, type PayloadMap } from '@sandlot/protocol/frames'
+import { ROUTES, SandlotError } from '@sandlot/protocol'
+import { Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import WebSocket from 'ws'
 import type { Endpoint } from '../config.ts'
-import { toError } from './http.ts'
 
+/** Until the daemon has greeted. */
 const OPEN_TIMEOUT_MS = 10_000
 /** Bytes in the socket's own queue beyond which the multiplexer waits. */
 const CONGESTED_BYTES = 1024 * 1024
-const FRAME_BYTES_MAX = 2 ** 20
+/** What is sent in one message; frames may be cut anywhere. */
+const MESSAGE_BYTES = 2 ** 20
+const MESSAGE_BYTES_MAX = 4 * MESSAGE_BYTES
+const STREAMS_MAX = 16_384
 const PING_MS = 10_000
 const PONG_TIMEOUT_MS = 20_000
 
 export interface Socket {
-  readonly mux: Mux
+  readonly openStreams: number
+  readonly isOver: boolean
   /** Resolves when the connection is over. Never rejects. */
   readonly closed: Promise<void>
+  /** As `Mux.open`. A socket without streams doesn't keep the process alive. */
+  open(request: PayloadMap, signal?: AbortSignal): MuxStream
   close(): void
 }
 
-/** Opens a connection; resolves once the daemon has greeted. Throws `unreachable` or `unauthorized`. */
-export function openSocket(endpoint: Endpoint, signal?: AbortSignal): Promise<Socket> {
-  const url = `${endpoint.url.replace(/^http/, 'ws')}/v1/connect`
-  const socket = new WebSocket(url, {
-    headers: { authorization: `Bearer ${endpoint.apiKey}` },
-    handshakeTimeout: OPEN_TIMEOUT_MS,
-    maxPayload: FRAME_BYTES_MAX,
+/** Opens a connection; resolves once the daemon has greeted. Throws `unreachable`, `unauthorized`, `draining` or `connection_lost`. */
+export function openSocket(endpoint: Endpoint): Promise<Socket> {
+  const { url, apiKey } = endpoint
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${ROUTES.connect.path}`, {
+    headers: { authorization: `Bearer ${apiKey}` },
+    maxPayload: MESSAGE_BYTES_MAX,
     perMessageDeflate: false,
   })
   socket.binaryType = 'nodebuffer'
   return new Promise((resolve, reject) => {
-    const abort = () => {
+    const hold = processHold(socket)
+    const late = setTimeout(() => {
+      reject(new SandlotError('unreachable', `the daemon at ${url} does not greet`))
       socket.terminate()
-      reject(toError(signal?.reason))
-    }
-    signal?.addEventListener('abort', abort, { once: true })
-    const mux = muxOver(socket, () => {
-      signal?.removeEventListener('abort', abort)
-      resolve({ mux, closed, close: () => socket.close() })
-    })
+    }, OPEN_TIMEOUT_MS)
     const closed = new Promise<void>((over) => socket.once('close', () => over()))
+    const mux = muxOver(socket, () => {
+      clearTimeout(late)
+      resolve(socketOver(socket, mux, { closed, hold }))
+    })
     socket.once('unexpected-response', (_request, answer) => {
-      reject(refusal(answer.statusCode ?? 0, endpoint.url))
+      reject(refusal(answer.statusCode ?? 0, url))
       socket.terminate()
     })
-    socket.on('error', (error) =>
-      reject(
-        new SandlotError('unreachable', `no daemon answers at ${endpoint.url}`, { cause: error }),
-      ),
+    socket.on('error', (cause) =>
+      reject(new SandlotError('unreachable', `no daemon answers at ${url}`, { cause })),
     )
     socket.once('close', () => {
+      clearTimeout(late)
       mux.close()
-      reject(
-        new SandlotError('connection_lost', `the daemon at ${endpoint.url} closed the connection`),
-      )
+      reject(new SandlotError('connection_lost', `the daemon at ${url} closed the connection`))
     })
   })
 }
 
-function muxOver(socket: WebSocket, onHello: (hello: PayloadMap) => void): Mux {
+function socketOver(
+  socket: WebSocket,
+  mux: Mux,
+  { closed, hold }: { readonly closed: Promise<void>; readonly hold: (held: boolean) => void },
+): Socket {
+  let held = 0
+  hold(false)
+  return {
+    closed,
+    get openStreams() {
+      return mux.openStreams
+    },
+    get isOver() {
+      return mux.closedBy !== undefined
+    },
+    open(request, signal) {
+      const stream = mux.open(request, signal ? { signal } : {})
+      if (held++ === 0) hold(true)
+      const release = () => {
+        if (--held === 0) hold(false)
+      }
+      stream.done.then(release, release)
+      return stream
+    },
+    close: () => socket.close(),
+  }
+}
+
+/** Says whether the connection keeps the process alive. Runtimes that don't show the connection below are left as they are. */
+function processHold(socket: WebSocket): (held: boolean) => void {
+  let below: { ref?: () => void; unref?: () => void } | undefined
+  socket.once('upgrade', (answer) => {
+    below = answer.socket
+  })
+  return (held) => {
+    if (held) below?.ref?.()
+    else below?.unref?.()
+  }
+}
+
+function muxOver(socket: WebSocket, onHello: () => void): Mux {
   let resume = () => {}
+  const isFree = () => socket.bufferedAmount < CONGESTED_BYTES
   const mux = new Mux({
     side: 'dialler',
+    limits: { streams: STREAMS_MAX },
     transport: {
       write(bytes) {
-        socket.send(bytes, () => socket.bufferedAmount < CONGESTED_BYTES && resume())
-        return socket.bufferedAmount < CONGESTED_BYTES
+        if (socket.readyState !== WebSocket.OPEN) return true
+        for (let start = 0; start < bytes.length; start += MESSAGE_BYTES) {
+          socket.send(bytes.subarray(start, start + MESSAGE_BYTES), () => isFree() && resume())
+        }
+        return isFree()
       },
       onDrain(callback) {
         resume = callback
@@ -94,6 +141,12 @@ function heartbeat(socket: WebSocket, mux: Mux): void {
 function refusal(status: number, url: string): SandlotError {
   if (status === 401)
     return new SandlotError('unauthorized', `the daemon at ${url} refuses the key`)
-  if (status === 503) return new SandlotError('draining', `the daemon at ${url} is stopping`)
+  if (status === 403) {
+    return new SandlotError(
+      'forbidden',
+      `the daemon at ${url} does not allow the key to run things`,
+    )
+  }
+  if (status >= 500) return new SandlotError('draining', `the daemon at ${url} is stopping`)
   return new SandlotError('unreachable', `${url} answered ${status} in place of a WebSocket`)
 }

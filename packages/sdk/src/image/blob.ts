@@ -7,61 +7,51 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { SandlotError } from '@sandlot/protocol'
-import { request } from '../connection/http.ts'
-import type { Waiting } from '../sandbox/files.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { isOutage } from '../connection/failure.ts'
+import { concatenate } from '../sandbox/bytes.ts'
 
 /** Stores bytes; returns their digest. */
 export async function putBytes(
-  context: SandboxContext,
+  context: ClientContext,
   bytes: Uint8Array,
-  { signal }: Waiting = {},
+  waiting: Waiting = {},
 ): Promise<string> {
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-  if (!(await isKnown(context, digest, signal))) {
-    await request(await context.endpoint(), 'putBlob', {
-      parameters: { digest },
-      bytes: bytes as Uint8Array<ArrayBuffer>,
-      signal,
-    })
-  }
+  await put(context, digest, bytes, waiting)
   return digest
 }
 
 /** Stores a file; returns its digest. The file is read twice and never held in memory. */
 export async function putFile(
-  context: SandboxContext,
+  context: ClientContext,
   path: string,
-  { signal }: Waiting = {},
+  waiting: Waiting = {},
 ): Promise<string> {
   const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash).catch((cause) => {
+  await pipeline(createReadStream(path), hash, waiting).catch((cause) => {
+    waiting.signal?.throwIfAborted()
     throw new SandlotError('not_found', `${path} can't be read: ${(cause as Error).message}`, {
       hint: 'Check the path.',
       cause,
     })
   })
   const digest = `sha256:${hash.digest('hex')}`
-  if (!(await isKnown(context, digest, signal))) {
-    const body = Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>
-    await request(await context.endpoint(), 'putBlob', {
-      parameters: { digest },
-      bytes: body,
-      signal,
-    })
-  }
+  const open = () => Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>
+  await put(context, digest, open, waiting)
   return digest
 }
 
 /** Stores a stream by way of a temporary file, since its digest must be known before it is sent. */
 export async function putStream(
-  context: SandboxContext,
+  context: ClientContext,
   content: AsyncIterable<Uint8Array>,
   waiting: Waiting = {},
 ): Promise<string> {
   const path = join(tmpdir(), `sandlot-blob-${randomUUID()}`)
   try {
-    await pipeline(Readable.from(content), createWriteStream(path, { mode: 0o600 }))
+    const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
+    await pipeline(Readable.from(content), file, waiting)
     return await putFile(context, path, waiting)
   } finally {
     await rm(path, { force: true })
@@ -70,28 +60,32 @@ export async function putStream(
 
 /** A stored content. Throws `blob_unknown`. */
 export async function getBytes(
-  context: SandboxContext,
+  { http, connection }: ClientContext,
   digest: string,
   { signal }: Waiting = {},
 ): Promise<Uint8Array> {
-  const answer = await request(await context.endpoint(), 'getBlob', {
-    parameters: { digest },
-    signal,
-  })
-  return new Uint8Array(await answer.arrayBuffer())
+  const outage = connection.outage()
+  for (;;) {
+    try {
+      const parts: Uint8Array[] = []
+      for await (const part of http.bytes('getBlob', { parameters: { digest }, signal })) {
+        parts.push(part)
+      }
+      return concatenate(parts)
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      await outage.wait(error, signal)
+    }
+  }
 }
 
-async function isKnown(
-  context: SandboxContext,
+async function put(
+  { http }: ClientContext,
   digest: string,
-  signal: AbortSignal | undefined,
-): Promise<boolean> {
-  try {
-    await request(await context.endpoint(), 'headBlob', { parameters: { digest }, signal })
-    return true
-  } catch (error) {
-    // The answer to HEAD has no body, so no envelope: only its status tells.
-    if (error instanceof SandlotError && error.retry && error.code !== 'internal') throw error
-    return false
-  }
+  bytes: Uint8Array | (() => ReadableStream<Uint8Array>),
+  { signal }: Waiting,
+): Promise<void> {
+  const parameters = { digest }
+  if (await http.exists('headBlob', { parameters, signal })) return
+  await http.send('putBlob', { parameters, bytes, signal })
 }

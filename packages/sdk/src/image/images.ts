@@ -1,15 +1,13 @@
 import type { ImageView } from '@sandlot/protocol'
-import { request, requestJson } from '../connection/http.ts'
-import type { Waiting } from '../sandbox/files.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
+import type { ClientContext, Waiting } from '../connection/context.ts'
 import type { ImageDescription } from './image.ts'
 import { type BuildOptions, buildImage } from './resolve.ts'
 
 /** `client.images`. */
 export class Images {
-  readonly #context: SandboxContext
+  readonly #context: ClientContext
 
-  constructor(context: SandboxContext) {
+  constructor(context: ClientContext) {
     this.#context = context
   }
 
@@ -20,17 +18,14 @@ export class Images {
 
   /** Throws `image_unknown`. */
   async get(id: string, { signal }: Waiting = {}): Promise<ImageView> {
-    return await requestJson(await this.#context.endpoint(), 'getImage', {
-      parameters: { id },
-      signal,
-    })
+    return await this.#context.http.json('getImage', { parameters: { id }, signal })
   }
 
+  /** All images, page by page as they are read. */
   async *list({ signal }: Waiting = {}): AsyncGenerator<ImageView> {
     let after: string | undefined
     do {
-      const page: { items: ImageView[]; next: string | null } = await requestJson(
-        await this.#context.endpoint(),
+      const page: { items: ImageView[]; next: string | null } = await this.#context.http.json(
         'listImages',
         { query: { after }, signal },
       )
@@ -41,6 +36,6 @@ export class Images {
 
   /** Removes an image that nothing uses. */
   async remove(id: string, { signal }: Waiting = {}): Promise<void> {
-    await request(await this.#context.endpoint(), 'removeImage', { parameters: { id }, signal })
+    await this.#context.http.send('removeImage', { parameters: { id }, signal })
   }
 }

@@ -7,10 +7,9 @@ import {
   imageBuildLine,
   SandlotError,
 } from '@sandlot/protocol'
-import { request } from '../connection/http.ts'
-import type { Waiting } from '../sandbox/files.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
-import { tarOf } from '../sandbox/tree.ts'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { isOutage } from '../connection/failure.ts'
+import { tarOf } from '../sandbox/tree-upload.ts'
 import { putFile, putStream } from './blob.ts'
 import type { ImageDescription } from './image.ts'
 
@@ -24,7 +23,7 @@ export interface BuildOptions extends Waiting {
 
 /** The id of the image; builds it when it is only described. */
 export async function resolveImage(
-  context: SandboxContext,
+  context: ClientContext,
   from: ImageLike,
   options: BuildOptions = {},
 ): Promise<string> {
@@ -33,32 +32,46 @@ export async function resolveImage(
   return (await buildImage(context, from, options)).id
 }
 
-/** Builds an image, or finds the one of the same content. Throws `image_build_failed` with the last lines of the log. */
+/**
+ * Builds an image, or finds the one of the same content. Throws `image_build_failed` with the last lines of the log. A build that
+ * was cut off by an outage is asked for again: what is built already is found.
+ */
 export async function buildImage(
-  context: SandboxContext,
+  context: ClientContext,
   description: ImageDescription,
   options: BuildOptions = {},
 ): Promise<ImageView> {
-  const { signal, onLog } = options
+  const { signal } = options
   const json = await sourceOf(context, description, signal ? { signal } : {})
-  const answer = await request(await context.endpoint(), 'buildImage', { json, signal })
-  for await (const line of linesOf(answer)) {
+  const outage = context.connection.outage()
+  for (;;) {
+    try {
+      return await buildOnce(context, json, options, () => outage.over())
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      await outage.wait(error, signal)
+    }
+  }
+}
+
+async function buildOnce(
+  { http }: ClientContext,
+  json: ImageSource,
+  { signal, onLog }: BuildOptions,
+  onNews: () => void,
+): Promise<ImageView> {
+  for await (const line of linesOf(http.bytes('buildImage', { json, signal }))) {
+    onNews()
     const news = imageBuildLine.parse(JSON.parse(line))
     if (news.kind === 'log') onLog?.(news.line)
     else if (news.kind === 'done') return news.image
     else throw SandlotError.fromEnvelope(errorEnvelope.parse(news.error))
   }
-  throw new SandlotError(
-    'connection_lost',
-    'the connection broke while the image was being built',
-    {
-      hint: 'Ask again: what is built already is found at once.',
-    },
-  )
+  throw new SandlotError('connection_lost', 'the connection broke while the image was being built')
 }
 
 async function sourceOf(
-  context: SandboxContext,
+  context: ClientContext,
   description: ImageDescription,
   waiting: Waiting,
 ): Promise<ImageSource> {
@@ -71,25 +84,26 @@ async function sourceOf(
     })
   })
   if (found.isDirectory()) {
-    if (kind === 'tar')
+    if (kind === 'tar') {
       throw new SandlotError('invalid_request', `${path} is a directory`, {
         hint: 'Use Image.directory for it.',
       })
+    }
     return { kind, blob: await putStream(context, tarOf(path), waiting) }
   }
-  if (kind === 'directory')
+  if (kind === 'directory') {
     throw new SandlotError('invalid_request', `${path} is not a directory`, {
       hint: 'Use Image.tar for a tar file.',
     })
+  }
   return { kind, blob: await putFile(context, path, waiting) }
 }
 
-async function* linesOf(answer: Response): AsyncGenerator<string> {
-  if (!answer.body) return
+async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+  for await (const part of bytes) {
+    const lines = (rest + decoder.decode(part, { stream: true })).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) if (line !== '') yield line
   }

@@ -1,103 +1,100 @@
 /** A daemon for this process: joins the one that runs on this machine, or starts one. */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { access } from 'node:fs/promises'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { SandlotError } from '@sandlot/protocol'
-import { type Endpoint, findLocalEndpoint, givenBinary } from '../config.ts'
+import { type Endpoint, findLocalDaemon, givenBinary } from '../config.ts'
+import type { Waiting } from '../connection/context.ts'
+import { unlessAborted } from '../connection/signals.ts'
+import { type StartedDaemon, startDaemonProcess } from './daemon-process.ts'
 
-const START_TIMEOUT_MS = 20 * 60_000
-const STOP_TIMEOUT_MS = 30_000
+export interface LocalOptions extends Waiting {
+  /** Gets each line that a daemon prints while it is being started; the first start on a machine brings what it needs. */
+  readonly onLog?: (line: string) => void
+}
 
 export interface LocalDaemon {
   readonly endpoint: Endpoint
-  /** Drains the daemon that was started for this process; a joined one goes on. */
+  /** Lets go of a daemon that was started for this process; the last one to do so drains it. */
   readonly stop: () => Promise<void>
 }
 
+const ANSWER_MS = 2_000
+
+/** The daemon that this process has started, however many clients use it. */
+let own: OwnDaemon | undefined
+
+interface OwnDaemon {
+  readonly daemon: Promise<StartedDaemon>
+  /** Ends a start that nobody waits for any more. */
+  readonly abandon: AbortController
+  users: number
+}
+
 /** Throws `unreachable` when there is neither a daemon nor a `sandlot` command to start one. */
-export async function joinOrStart(): Promise<LocalDaemon> {
-  const running = await findLocalEndpoint()
-  if (running && (await answers(running.url)))
-    return { endpoint: running, stop: async () => undefined }
-  return await start(await findBinary())
+export async function joinOrStart(options: LocalOptions): Promise<LocalDaemon> {
+  if (!own) {
+    const joined = await join()
+    if (joined) return joined
+  }
+  const binary = await findBinary()
+  own ??= startOwn(binary, options)
+  const mine = own
+  mine.users++
+  const leave = async () => {
+    if (--mine.users > 0) return
+    if (own === mine) own = undefined
+    mine.abandon.abort()
+    await mine.daemon.then(
+      (daemon) => daemon.stop(),
+      () => undefined,
+    )
+  }
+  try {
+    const { endpoint } = await unlessAborted(mine.daemon, options.signal)
+    return { endpoint, stop: leave }
+  } catch (error) {
+    await leave()
+    // Another process may have been faster: then its daemon is there by now.
+    const joined = options.signal?.aborted ? undefined : await join()
+    if (joined) return joined
+    throw error
+  }
+}
+
+function startOwn(binary: string, { onLog }: LocalOptions): OwnDaemon {
+  const abandon = new AbortController()
+  const daemon = startDaemonProcess(binary, {
+    signal: abandon.signal,
+    ...(onLog ? { onLog } : {}),
+  })
+  daemon.catch(() => undefined)
+  return { daemon, abandon, users: 0 }
+}
+
+async function join(): Promise<LocalDaemon | undefined> {
+  const found = await findLocalDaemon()
+  if (!found?.apiKey || !(await answers(found.url))) return undefined
+  const { url, apiKey } = found
+  return { endpoint: { url, apiKey }, stop: async () => undefined }
 }
 
 async function answers(url: string): Promise<boolean> {
-  return await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(2_000) }).then(
+  return await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) }).then(
     (answer) => answer.ok,
     () => false,
   )
 }
 
+/** Where this file stands in a checkout, from which the checkout's own `sandlot` is started. */
+const CHECKOUT_PLACE = '/packages/sdk/src/local/local.ts'
+
 /** `SANDLOT_BIN`, the checkout that this file is part of, or the command on PATH. */
 async function findBinary(): Promise<string> {
-  if (givenBinary) return givenBinary
+  const given = givenBinary()
+  if (given) return given
+  if (!import.meta.url.endsWith(CHECKOUT_PLACE)) return 'sandlot'
   const checkout = fileURLToPath(new URL('../../../../sandlot', import.meta.url))
   return await access(checkout).then(
     () => checkout,
     () => 'sandlot',
   )
-}
-
-/** The daemon ends with this process: it drains when its standard input is closed. */
-async function start(binary: string): Promise<LocalDaemon> {
-  const child = spawn(binary, ['serve', '--port', '0', '--attached'], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
-  const errors: string[] = []
-  createInterface({ input: child.stderr }).on('line', (line) => {
-    errors.push(line)
-    if (errors.length > 20) errors.shift()
-  })
-  const endpoint = await announced(child, binary, errors)
-  child.unref()
-  for (const stream of [child.stdin, child.stdout, child.stderr])
-    (stream as { unref?: () => void }).unref?.()
-  return { endpoint, stop: async () => await stop(child) }
-}
-
-function announced(
-  child: ChildProcess,
-  binary: string,
-  errors: readonly string[],
-): Promise<Endpoint> {
-  return new Promise((resolve, reject) => {
-    const fail = (what: string, cause?: unknown) => {
-      clearTimeout(timer)
-      child.kill()
-      const hint = 'Start one yourself to see why: sandlot serve'
-      reject(
-        new SandlotError(
-          'unreachable',
-          `${what}${errors.length > 0 ? `:\n${errors.join('\n')}` : ''}`,
-          { hint, cause },
-        ),
-      )
-    }
-    const timer = setTimeout(
-      () => fail(`${binary} serve did not come up in time`),
-      START_TIMEOUT_MS,
-    )
-    child.once('error', (error) => fail(`${binary} can't be started`, error))
-    child.once('exit', (code) => fail(`${binary} serve ended with exit code ${code}`))
-    createInterface({ input: child.stdout as NodeJS.ReadableStream }).once('line', (line) => {
-      clearTimeout(timer)
-      child.removeAllListeners('exit')
-      resolve(JSON.parse(line) as Endpoint)
-    })
-  })
-}
-
-function stop(child: ChildProcess): Promise<void> {
-  return new Promise((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null) return resolve()
-    const timer = setTimeout(() => child.kill('SIGTERM'), STOP_TIMEOUT_MS)
-    child.ref()
-    child.once('exit', () => {
-      clearTimeout(timer)
-      resolve()
-    })
-    child.stdin?.end()
-  })
 }

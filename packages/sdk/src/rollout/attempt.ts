@@ -1,15 +1,18 @@
 /** One lease: runs the user's function for it and makes the report. */
-import type { Lease, WorkerReport } from '@sandlot/protocol'
+import { type Lease, SandlotError, type WorkerReport } from '@sandlot/protocol'
+import type { ClientContext } from '../connection/context.ts'
+import { unlessAborted } from '../connection/signals.ts'
 import { getBytes, putBytes } from '../image/blob.ts'
-import { Sandbox, type SandboxContext } from '../sandbox/sandbox.ts'
-import { type Episode, type Grader, ModelError } from './episode.ts'
+import { Sandbox } from '../sandbox/sandbox.ts'
+import type { Episode, Grader } from './episode.ts'
 import type { LagMeter } from './lag.ts'
+import { ModelClock, type ModelHooks } from './model-clock.ts'
 import { reportOfEpisode, reportOfFailure, reportOfVerdict } from './report.ts'
 
-export interface AttemptHooks {
-  /** The model's time starts and ends: the platform stops the agent's clock. */
-  readonly modelStarted: () => void
-  readonly modelEnded: () => void
+/** What a worker runs. */
+export interface WorkerCode<Task> {
+  readonly episode: Episode<Task>
+  readonly grader: Grader<Task> | undefined
 }
 
 export interface AttemptEnd {
@@ -19,126 +22,90 @@ export interface AttemptEnd {
   readonly lagMs: number
 }
 
-/** Runs the function of the lease's phase. Never throws: whatever happens is a report. */
+/**
+ * Runs the function of the lease's phase. Never throws: whatever happens is a report. When the signal is aborted it doesn't wait for
+ * the function, which may never return.
+ */
 export async function runAttempt<Task>(
-  context: SandboxContext,
+  context: ClientContext,
   lease: Lease,
-  code: { episode: Episode<Task>; grader: Grader<Task> | undefined },
-  options: { signal: AbortSignal; lag: LagMeter; hooks: AttemptHooks },
+  code: WorkerCode<Task>,
+  options: { readonly signal: AbortSignal; readonly lag: LagMeter; readonly hooks: ModelHooks },
 ): Promise<AttemptEnd> {
   const { signal, lag } = options
   const clock = new ModelClock(options.hooks)
   const startedMs = performance.now()
   const lagBefore = lag.total()
-  let report: WorkerReport
-  try {
-    const sandbox = new Sandbox(context, lease.sandbox, { world: lease.world, signal })
-    const task = (await readJson(context, lease.taskJson, lease.taskBlob)) as Task
-    if (lease.phase === 'grade') {
-      if (!code.grader) throw new Error('this process has no grader function for the run')
-      const data = await readJson(context, lease.dataJson, lease.dataBlob)
-      const episode = { files: new Sandbox(context, lease.sandbox, { signal }).files }
-      report = reportOfVerdict(
-        await code.grader({ sandbox, episode, task, key: lease.key, data, signal }),
-      )
-    } else {
-      const model = clock.wrap(lease.modelTimeoutMs, signal)
-      const { key, index, attempt, seed, policyVersion } = lease
-      const returned = await code.episode({
-        sandbox,
-        task,
-        key,
-        index,
-        attempt,
-        seed,
-        policyVersion,
-        signal,
-        model,
-      })
-      report = await reportOfEpisode(returned, async (bytes) => await putBytes(context, bytes))
-    }
-  } catch (thrown) {
-    report = signal.aborted ? { kind: 'aborted' } : reportOfFailure(clock.failure ?? thrown)
-  }
+  const run = lease.phase === 'grade' ? runGrader : runEpisode
+  const report = await unlessAborted(run(context, lease, code, { signal, clock }), signal).catch(
+    (thrown) => reportOfThrown(lease, signal.aborted ? undefined : thrown, clock),
+  )
   const lagMs = lag.total() - lagBefore
   const modelMs = clock.totalMs()
-  return {
-    report,
-    modelMs,
-    lagMs,
-    agentMs: Math.max(0, performance.now() - startedMs - modelMs - lagMs),
-  }
+  const agentMs = Math.max(0, performance.now() - startedMs - modelMs - lagMs)
+  return { report, modelMs, lagMs, agentMs }
+}
+
+interface Attempt {
+  readonly signal: AbortSignal
+  readonly clock: ModelClock
+}
+
+async function runEpisode<Task>(
+  context: ClientContext,
+  lease: Lease,
+  { episode }: WorkerCode<Task>,
+  { signal, clock }: Attempt,
+): Promise<WorkerReport> {
+  const { key, index, attempt, seed, policyVersion } = lease
+  const returned = await episode({
+    sandbox: new Sandbox(context, lease.sandbox, { world: lease.world, signal }),
+    task: (await readJson(context, lease.taskJson, lease.taskBlob, signal)) as Task,
+    ...{ key, index, attempt, seed, policyVersion, signal },
+    model: clock.wrap(lease.modelTimeoutMs, signal),
+  })
+  // Whatever the function made of it, the model did not answer.
+  if (clock.failure) throw clock.failure
+  return await reportOfEpisode(returned, (bytes) => putBytes(context, bytes, { signal }))
+}
+
+async function runGrader<Task>(
+  context: ClientContext,
+  lease: Lease,
+  { grader }: WorkerCode<Task>,
+  { signal }: Attempt,
+): Promise<WorkerReport> {
+  if (!grader) throw new Error('this process has no grader function for the run')
+  const verdict = await grader({
+    sandbox: new Sandbox(context, lease.sandbox, { world: lease.world, signal }),
+    episode: { files: new Sandbox(context, lease.sandbox, { signal }).files },
+    task: (await readJson(context, lease.taskJson, lease.taskBlob, signal)) as Task,
+    key: lease.key,
+    data: await readJson(context, lease.dataJson, lease.dataBlob, signal),
+    signal,
+  })
+  return reportOfVerdict(verdict)
+}
+
+/**
+ * The platform's own failure is nobody's error: the lease is given back, and the agent's part starts again elsewhere. What a lost
+ * sandbox comes to, its recorded fate says.
+ */
+function reportOfThrown({ phase }: Lease, thrown: unknown, { failure }: ModelClock): WorkerReport {
+  if (thrown === undefined) return { kind: 'aborted' }
+  if (failure) return reportOfFailure(failure)
+  const isPlatforms =
+    thrown instanceof SandlotError && thrown.fault === 'platform' && thrown.code !== 'sandbox_lost'
+  return isPlatforms && phase === 'agent' ? { kind: 'aborted' } : reportOfFailure(thrown)
 }
 
 async function readJson(
-  context: SandboxContext,
+  context: ClientContext,
   json: string | null,
   blob: string | null,
+  signal: AbortSignal,
 ): Promise<unknown> {
   if (json !== null) return JSON.parse(json)
-  return blob === null
-    ? undefined
-    : JSON.parse(new TextDecoder().decode(await getBytes(context, blob)))
-}
-
-/** Time spent in calls of the model; calls that overlap count once. */
-class ModelClock {
-  /** The last call that failed, while no later one succeeded: an episode that throws because of it failed for that reason. */
-  failure: ModelError | undefined
-  readonly #hooks: AttemptHooks
-  #running = 0
-  #startedMs = 0
-  #totalMs = 0
-
-  constructor(hooks: AttemptHooks) {
-    this.#hooks = hooks
-  }
-
-  totalMs(): number {
-    return this.#totalMs + (this.#running > 0 ? performance.now() - this.#startedMs : 0)
-  }
-
-  wrap(timeoutMs: number, signal: AbortSignal) {
-    return async <T>(call: (options: { signal: AbortSignal }) => Promise<T>): Promise<T> => {
-      const expiry = AbortSignal.timeout(timeoutMs)
-      const both = AbortSignal.any([expiry, signal])
-      this.#enter()
-      try {
-        const answer = await Promise.race([call({ signal: both }), rejectOn(both)])
-        this.failure = undefined
-        return answer
-      } catch (cause) {
-        if (signal.aborted) throw cause
-        const message = expiry.aborted
-          ? `the model did not answer in ${timeoutMs} ms`
-          : 'the call of the model failed'
-        const error = cause instanceof ModelError ? cause : new ModelError(message, { cause })
-        this.failure = error
-        throw error
-      } finally {
-        this.#leave()
-      }
-    }
-  }
-
-  #enter(): void {
-    if (this.#running++ === 0) {
-      this.#startedMs = performance.now()
-      this.#hooks.modelStarted()
-    }
-  }
-
-  #leave(): void {
-    if (--this.#running === 0) {
-      this.#totalMs += performance.now() - this.#startedMs
-      this.#hooks.modelEnded()
-    }
-  }
-}
-
-function rejectOn(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
+  if (blob === null) return undefined
+  return JSON.parse(new TextDecoder().decode(await getBytes(context, blob, { signal })))
 }

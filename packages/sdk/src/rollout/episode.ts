@@ -1,5 +1,6 @@
 import type { Files } from '../sandbox/files.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { ModelCall } from './model-clock.ts'
 
 /** What an episode function gets. */
 export interface EpisodeContext<Task> {
@@ -17,10 +18,10 @@ export interface EpisodeContext<Task> {
   /** Aborted when the attempt is over for the platform: deadline, cancellation, lost sandbox. */
   readonly signal: AbortSignal
   /**
-   * Marks a call of the model: its time is off the agent's clock, its failure or expiry makes the episode `model_error` and never a
-   * zero. The call gets a signal of its own.
+   * Marks a call of the model: its time is off the agent's clock, and its failure or expiry makes the episode `model_error`, never
+   * a zero, whatever the function returns then. A later call that succeeds clears it. The call gets a signal of its own.
    */
-  readonly model: <T>(call: (options: { signal: AbortSignal }) => Promise<T>) => Promise<T>
+  readonly model: ModelCall
 }
 
 /**
@@ -58,8 +59,3 @@ export type Verdict =
   | { readonly rewards: Record<string, number> }
 
 export type Grader<Task> = (context: GradeContext<Task>) => Promise<Verdict>
-
-/** Thrown by an episode to say that the model failed, and not the policy. `ctx.model` throws it by itself. */
-export class ModelError extends Error {
-  override readonly name = 'ModelError'
-}

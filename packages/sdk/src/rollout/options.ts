@@ -35,7 +35,7 @@ export interface MapOptions<Task> {
   readonly from: ImageLike
   /** Episodes in flight. Default 16. */
   readonly concurrency?: number
-  /** A task's key. Default: `task.id` where it is text or a number, else its position. */
+  /** A task's key, of 1 to 512 characters, another one for each. Default: `task.id` where it is text or a number, else its position. */
   readonly key?: (task: Task, index: number) => string
   /** Expected duration of a task, for longest-expected first. Milliseconds. */
   readonly expected?: (task: Task, index: number) => number
@@ -56,6 +56,7 @@ export interface MapOptions<Task> {
   readonly tags?: Tags
   /** What to do when a finished run of this name exists. Default: refuse (`run_exists`). */
   readonly ifExists?: 'attach' | 'replace'
+  /** Ends this process's part in the run, and rejects what waits for it; the run itself lives on. */
   readonly signal?: AbortSignal
 }
 

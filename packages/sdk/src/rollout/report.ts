@@ -1,6 +1,11 @@
 /** From what user code returned or threw to a worker's report. */
 import { LIMITS, type WorkerReport } from '@sandlot/protocol'
-import { ModelError } from './episode.ts'
+import { isModelError } from './model-error.ts'
+
+/** What a report holds beside its data has to fit a frame with it. Characters. */
+const REWARDS_LENGTH_MAX = 8_192
+const CAUSES_LENGTH_MAX = 8_192
+const CAUSES_MAX = 8
 
 type Returned = Extract<WorkerReport, { kind: 'returned' }>
 
@@ -53,7 +58,7 @@ export function reportOfVerdict(verdict: unknown): WorkerReport {
 
 /** The report of user code that threw. */
 export function reportOfFailure(thrown: unknown): WorkerReport {
-  return { kind: thrown instanceof ModelError ? 'model_failed' : 'threw', cause: causesOf(thrown) }
+  return { kind: isModelError(thrown) ? 'model_failed' : 'threw', cause: causesOf(thrown) }
 }
 
 async function withData(report: Returned, data: unknown, store: StoreData): Promise<WorkerReport> {
@@ -78,27 +83,43 @@ async function withData(report: Returned, data: unknown, store: StoreData): Prom
 }
 
 function wrongReward(rewards: unknown): string | undefined {
-  if (typeof rewards !== 'object' || rewards === null) return `rewards is ${shown(rewards)}`
+  if (typeof rewards !== 'object' || rewards === null || Array.isArray(rewards))
+    return `rewards is ${shown(rewards)}`
   for (const [name, value] of Object.entries(rewards)) {
     if (!isFiniteNumber(value)) return `the reward ${JSON.stringify(name)} is ${shown(value)}`
   }
-  return Object.keys(rewards).length === 0 ? 'rewards is empty' : undefined
+  const { length } = Object.keys(rewards)
+  if (length === 0) return 'rewards is empty'
+  if (JSON.stringify(rewards).length > REWARDS_LENGTH_MAX) {
+    return `the ${length} rewards take more than ${REWARDS_LENGTH_MAX} characters as JSON`
+  }
+  return undefined
 }
 
 function isFiniteNumber(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
 }
 
-/** The message of an error and of each cause below it. */
+/** The message of an error and of each cause below it, the outermost first, as long as a report takes them. */
 export function causesOf(thrown: unknown): string[] {
   const causes: string[] = []
+  let left = CAUSES_LENGTH_MAX
   let error: unknown = thrown
-  while (error !== undefined && causes.length < 8) {
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-    causes.push(text.slice(0, LIMITS.causeLength))
+  do {
+    const text = textOfError(error).slice(0, Math.min(left, LIMITS.causeLength))
+    causes.push(text)
+    left -= text.length
     error = error instanceof Error ? error.cause : undefined
-  }
+  } while (error !== undefined && causes.length < CAUSES_MAX && left > 0)
   return causes
+}
+
+function textOfError(error: unknown): string {
+  try {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  } catch {
+    return 'something was thrown that has no text'
+  }
 }
 
 function invalid(what: string, wanted: string): WorkerReport {

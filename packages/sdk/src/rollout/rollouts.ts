@@ -1,23 +1,24 @@
-import { newId, type RunView } from '@sandlot/protocol'
-import { requestJson } from '../connection/http.ts'
-import type { Waiting } from '../sandbox/files.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
+import { newId, type RunView, SandlotError } from '@sandlot/protocol'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { isCode } from '../connection/failure.ts'
 import type { Episode } from './episode.ts'
 import { CONCURRENCY_DEFAULT, isFunctionGrade, type MapOptions } from './options.ts'
 import { Run } from './run.ts'
+import { RunPart } from './run-part.ts'
 import { specificationOf } from './specification.ts'
-import { checkTasks, submitTasks } from './submission.ts'
+import { submitTasks } from './submission.ts'
+import { describeValue, openTasks, type TaskSource } from './tasks.ts'
 import { work } from './worker.ts'
 
 /** `client.rollouts`. */
 export class Rollouts {
-  readonly #context: SandboxContext
-  /** Ends all workers of the client when it is closed. */
-  readonly #signal: AbortSignal
+  readonly #context: ClientContext
+  /** Aborted when the client is closed. */
+  readonly #closing: AbortSignal
 
-  constructor(context: SandboxContext, signal: AbortSignal) {
+  constructor(context: ClientContext, closing: AbortSignal) {
     this.#context = context
-    this.#signal = signal
+    this.#closing = closing
   }
 
   /**
@@ -31,62 +32,43 @@ export class Rollouts {
     options: MapOptions<Task>,
   ): Run {
     const name = options.name ?? `run-${newId('run').slice(3)}`
-    const own = new AbortController()
-    const signal = AbortSignal.any([
-      own.signal,
-      this.#signal,
-      ...(options.signal ? [options.signal] : []),
-    ])
-    const created = this.#create(name, tasks, episode, options)
-    const working = created.then(async (run) => {
-      if (run.state === 'finished') return
-      await Promise.all([
-        this.#submit(name, tasks, { ...options, signal }),
-        work(this.#context, {
-          run: name,
-          slots: options.concurrency ?? CONCURRENCY_DEFAULT,
-          episode,
-          grader: options.grade && isFunctionGrade(options.grade) ? options.grade.run : undefined,
-          signal,
-        }),
-      ])
-    })
-    const failed = new Promise<never>((_, reject) => {
-      working.catch((error) => {
-        own.abort(error)
-        reject(error)
+    const part = new RunPart(this.#closing, options.signal)
+    const created = this.#create(name, tasks, episode, { options, part })
+    created
+      .then(async ({ run, source }) => {
+        if (run.state === 'finished') return await source.close()
+        const leased = { run: name, signal: part.working }
+        await Promise.all([
+          this.#submit({ ...leased, tasks: source, options }),
+          work(this.#context, {
+            ...leased,
+            slots: options.concurrency ?? CONCURRENCY_DEFAULT,
+            code: {
+              episode,
+              grader:
+                options.grade && isFunctionGrade(options.grade) ? options.grade.run : undefined,
+            },
+          }),
+        ])
       })
-    })
-    return new Run(this.#context, name, {
-      created: created.then(() => undefined),
-      failed,
-      close: () => own.abort(new Error('the run was closed')),
-    })
+      .catch((error) => part.fail(error))
+    const exists = created.then(() => undefined)
+    return new Run(this.#context, name, exists, part)
   }
 
   /** The run of a name, to read its results or to cancel it; this process does not work on it. Throws `run_unknown`. */
-  async get(name: string, options: Waiting = {}): Promise<Run> {
-    const parameters = { name }
-    await requestJson(await this.#context.endpoint(), 'getRun', {
-      parameters,
-      signal: options.signal,
-    })
-    const never = new Promise<never>(() => undefined)
-    return new Run(this.#context, name, {
-      created: Promise.resolve(),
-      failed: never,
-      close: () => undefined,
-    })
+  async get(name: string, { signal }: Waiting = {}): Promise<Run> {
+    await this.#context.http.json('getRun', { parameters: { name }, signal })
+    return new Run(this.#context, name, Promise.resolve(), new RunPart(this.#closing))
   }
 
   /** All runs, page by page as they are read. */
-  async *list(options: Waiting = {}): AsyncGenerator<RunView> {
+  async *list({ signal }: Waiting = {}): AsyncGenerator<RunView> {
     let after: string | undefined
     do {
-      const page: { items: RunView[]; next: string | null } = await requestJson(
-        await this.#context.endpoint(),
+      const page: { items: RunView[]; next: string | null } = await this.#context.http.json(
         'listRuns',
-        { query: { after }, signal: options.signal },
+        { query: { after }, signal },
       )
       yield* page.items
       after = page.next ?? undefined
@@ -95,34 +77,45 @@ export class Rollouts {
 
   async #create<Task>(
     name: string,
-    tasks: unknown,
+    tasks: Iterable<Task> | AsyncIterable<Task>,
     episode: unknown,
-    options: MapOptions<Task>,
-  ): Promise<RunView> {
-    checkTasks(tasks)
-    if (typeof episode !== 'function') throw new TypeError('the episode is not a function')
-    const json = await specificationOf(this.#context, name, options)
-    const { run } = await requestJson<{ run: RunView }>(
-      await this.#context.endpoint(),
-      'createRun',
-      {
-        json,
-        signal: options.signal,
-      },
-    )
-    return run
+    { options, part }: { readonly options: MapOptions<Task>; readonly part: RunPart },
+  ): Promise<{ run: RunView; source: TaskSource<Task> }> {
+    if (typeof episode !== 'function') {
+      const message = `the episode is ${describeValue(episode)}, not a function`
+      throw new SandlotError('invalid_request', message, { hint: 'Pass `async (context) => …`.' })
+    }
+    const source = await openTasks(tasks)
+    try {
+      const signal = part.working
+      const json = await specificationOf(this.#context, name, { ...options, signal })
+      signal.throwIfAborted()
+      // Not aborted once begun: a run that nobody knows of could not be cancelled.
+      const { run } = await this.#context.http.json<{ run: RunView }>('createRun', { json })
+      return { run, source }
+    } catch (error) {
+      await source.close()
+      throw error
+    }
   }
 
-  async #submit<Task>(
-    name: string,
-    tasks: Iterable<Task> | AsyncIterable<Task>,
-    options: MapOptions<Task>,
-  ): Promise<void> {
-    await submitTasks(this.#context, name, tasks, options)
+  /** Adds all tasks and says that no more come. */
+  async #submit<Task>(submission: Parameters<typeof submitTasks<Task>>[1]): Promise<void> {
+    const { run: name, tasks, signal } = submission
+    try {
+      await submitTasks(this.#context, submission)
+      await this.#context.http.json('closeRun', { parameters: { name }, signal })
+    } catch (error) {
+      if (!isCode(error, 'run_closed') || !(await this.#isEnding(name, signal))) throw error
+    } finally {
+      await tasks.close()
+    }
+  }
+
+  /** Somebody cancelled it meanwhile: what is missing would only be cancelled too. */
+  async #isEnding(name: string, signal: AbortSignal): Promise<boolean> {
     const parameters = { name }
-    await requestJson(await this.#context.endpoint(), 'closeRun', {
-      parameters,
-      signal: options.signal,
-    })
+    const { state } = await this.#context.http.json<RunView>('getRun', { parameters, signal })
+    return state === 'cancelling' || state === 'finished'
   }
 }

@@ -4,11 +4,11 @@ import {
   type ResultsPage,
   type RunReport,
   type RunView,
-  SandlotError,
 } from '@sandlot/protocol'
-import { request, requestJson } from '../connection/http.ts'
-import type { Waiting } from '../sandbox/files.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { isCode } from '../connection/failure.ts'
+import { joinSignals } from '../connection/signals.ts'
+import type { RunPart } from './run-part.ts'
 
 export interface ResultsOptions extends Waiting {
   /** Cursor of the last row that was handled, saved with a checkpoint; default: from the first. */
@@ -25,48 +25,44 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   readonly name: string
   /** Resolves when the run exists; rejects with what was wrong with it. */
   readonly created: Promise<void>
-  readonly #context: SandboxContext
-  readonly #close: () => void
-  readonly #failed: Promise<never>
+  readonly #context: ClientContext
+  readonly #part: RunPart
 
-  /** Made by `client.rollouts`. `failed` rejects when submission or work of this process failed. */
-  constructor(
-    context: SandboxContext,
-    name: string,
-    life: { created: Promise<void>; failed: Promise<never>; close: () => void },
-  ) {
+  /** Made by `client.rollouts`. */
+  constructor(context: ClientContext, name: string, created: Promise<void>, part: RunPart) {
     this.name = name
-    this.created = life.created
+    this.created = created
     this.#context = context
-    this.#failed = life.failed
-    this.#close = life.close
+    this.#part = part
     this.created.catch(() => undefined)
-    this.#failed.catch(() => undefined)
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ResultRow> {
     return this.results()
   }
 
-  /** Results as they complete, from a cursor, until the run is over. Errors of the submission reject the first read. */
+  /**
+   * Results as they complete, from a cursor, until the run is over. What this process could not do for the run, submit a task or
+   * work on it, rejects the read that waits.
+   */
   async *results(options: ResultsOptions = {}): AsyncGenerator<ResultRow> {
+    await this.#exists()
     let after = options.from
-    await this.created
     for (;;) {
-      const page = await Promise.race([this.#page(after, options.signal), this.#failed])
+      const page = await this.#page(after, options.signal)
       for (const row of page.rows) {
         after = row.cursor
         yield row
       }
       if (page.done) {
-        this.#close()
+        this.#part.close()
         return
       }
     }
   }
 
   /** All results, when the run is over. */
-  async wait(options: Waiting = {}): Promise<ResultRow[]> {
+  async wait(options: ResultsOptions = {}): Promise<ResultRow[]> {
     const rows: ResultRow[] = []
     for await (const row of this.results(options)) rows.push(row)
     return rows
@@ -74,63 +70,86 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
 
   /** How it stands. */
   async view(options: Waiting = {}): Promise<RunView> {
-    await this.created
-    return await this.#json<RunView>('getRun', options)
+    return await this.#ask<RunView>('getRun', options)
   }
 
   /** Throughput, latency per phase, outcomes, and what limits it. */
   async report(options: Waiting = {}): Promise<RunReport> {
-    await this.created
-    return await this.#json<RunReport>('getReport', options)
+    return await this.#ask<RunReport>('getReport', options)
   }
 
   /** Ends all episodes that are not over; their outcome is `cancelled_user`. Idempotent. */
   async cancel(options: Waiting = {}): Promise<RunView> {
+    await this.created
     return await this.#json<RunView>('cancelRun', options)
   }
 
   /** Starts no more attempts until `resume`. */
   async pause(options: Waiting = {}): Promise<RunView> {
-    return await this.#json<RunView>('pauseRun', options)
+    return await this.#ask<RunView>('pauseRun', options)
   }
 
   async resume(options: Waiting = {}): Promise<RunView> {
-    return await this.#json<RunView>('resumeRun', options)
+    return await this.#ask<RunView>('resumeRun', options)
   }
 
   /** Removes a finished run with its results. */
-  async delete(options: Waiting = {}): Promise<void> {
-    const parameters = { name: this.name }
-    await request(await this.#context.endpoint(), 'deleteRun', {
-      parameters,
-      signal: options.signal,
-    })
+  async delete({ signal }: Waiting = {}): Promise<void> {
+    await this.created
+    await this.#context.http.send('deleteRun', { parameters: { name: this.name }, signal })
   }
 
+  /** Cancels what is not over. Throws a failure that nobody has met yet, so that none passes in silence. */
   async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await this.cancel()
-    } catch (error) {
-      // A run that never came to be, or is over and deleted, has nothing to cancel.
-      if (!(error instanceof SandlotError && error.code === 'run_unknown')) throw error
-    } finally {
-      this.#close()
+    const untold = this.#part.takeUntold()
+    this.#part.close()
+    const exists = await this.created.then(
+      () => true,
+      () => false,
+    )
+    if (exists) {
+      await this.#json('cancelRun', {}).catch((error) => {
+        // One that is over and deleted has nothing to cancel.
+        if (!isCode(error, 'run_unknown')) throw error
+      })
     }
+    if (untold) throw untold
+  }
+
+  /** Throws what was wrong with the run, or with this process's part in it. */
+  async #exists(): Promise<void> {
+    this.#part.check()
+    try {
+      await this.created
+    } catch (error) {
+      this.#part.check()
+      throw error
+    }
+    this.#part.check()
   }
 
   async #page(after: string | undefined, signal: AbortSignal | undefined): Promise<ResultsPage> {
-    return await requestJson<ResultsPage>(await this.#context.endpoint(), 'getResults', {
-      parameters: { name: this.name },
-      query: { after, limit: ROWS_PER_PAGE, wait: LIMITS.waitMs },
-      signal,
-    })
+    using joined = joinSignals(signal, this.#part.failed)
+    try {
+      return await this.#context.http.json<ResultsPage>('getResults', {
+        parameters: { name: this.name },
+        query: { after, limit: ROWS_PER_PAGE, wait: LIMITS.waitMs },
+        signal: joined.signal,
+      })
+    } catch (error) {
+      this.#part.check()
+      throw error
+    }
   }
 
-  async #json<T>(
-    route: 'getRun' | 'getReport' | 'cancelRun' | 'pauseRun' | 'resumeRun',
-    { signal }: Waiting,
-  ): Promise<T> {
-    const parameters = { name: this.name }
-    return await requestJson<T>(await this.#context.endpoint(), route, { parameters, signal })
+  async #ask<T>(route: RunRoute, options: Waiting): Promise<T> {
+    await this.#exists()
+    return await this.#json<T>(route, options)
+  }
+
+  async #json<T>(route: RunRoute | 'cancelRun', { signal }: Waiting): Promise<T> {
+    return await this.#context.http.json<T>(route, { parameters: { name: this.name }, signal })
   }
 }
+
+type RunRoute = 'getRun' | 'getReport' | 'pauseRun' | 'resumeRun'

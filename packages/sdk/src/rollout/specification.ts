@@ -1,8 +1,8 @@
 /** From the options of `map` to the run's specification on the wire. */
 import type { GradeSpec, RunCreateInput } from '@sandlot/protocol'
+import type { ClientContext, Waiting } from '../connection/context.ts'
 import { putBytes, putFile } from '../image/blob.ts'
 import { resolveImage } from '../image/resolve.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
 import {
   type BroughtContent,
   CONCURRENCY_DEFAULT,
@@ -16,7 +16,7 @@ const FILE_MODE = 0o644
 
 /** Builds the image where it is only described, and uploads the grader's files. */
 export async function specificationOf<Task>(
-  context: SandboxContext,
+  context: ClientContext,
   name: string,
   options: MapOptions<Task>,
 ): Promise<RunCreateInput> {
@@ -36,9 +36,9 @@ export async function specificationOf<Task>(
 }
 
 async function gradeOf<Task>(
-  context: SandboxContext,
+  context: ClientContext,
   grade: CommandGrade | FunctionGrade<Task>,
-  waiting: { signal?: AbortSignal },
+  waiting: Waiting,
 ): Promise<GradeSpec> {
   if (isFunctionGrade(grade)) return { kind: 'worker', in: grade.in ?? 'world' }
   const { run, files, in: where, ...rest } = grade
@@ -59,9 +59,9 @@ async function gradeOf<Task>(
 }
 
 async function contentBlob(
-  context: SandboxContext,
+  context: ClientContext,
   content: BroughtContent,
-  waiting: { signal?: AbortSignal },
+  waiting: Waiting,
 ): Promise<string> {
   if (typeof content === 'string')
     return await putBytes(context, new TextEncoder().encode(content), waiting)

@@ -1,20 +1,29 @@
 /** Sends the tasks of a run, in order, in requests of bounded size. */
 import { LIMITS, SandlotError, type TaskPut } from '@sandlot/protocol'
-import { requestJson } from '../connection/http.ts'
+import type { ClientContext } from '../connection/context.ts'
+import { unlessAborted } from '../connection/signals.ts'
 import { putBytes } from '../image/blob.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
 import type { MapOptions } from './options.ts'
+import { describeValue, type TaskSource } from './tasks.ts'
 
-/** A request is sent at half of the limit, so that what JSON adds fits. */
+/** A request is sent before it reaches the limit of a body. */
 const REQUEST_BYTES = LIMITS.bodyBytes / 2
+/** What is there is sent when a slow source gives nothing for so long. */
+const QUIET_MS = 50
+
+export interface Submission<Task> {
+  readonly run: string
+  readonly tasks: TaskSource<Task>
+  readonly options: Pick<MapOptions<Task>, 'key' | 'expected'>
+  readonly signal: AbortSignal
+}
 
 /** Adds all tasks. Sent again after a lost answer they are known, not doubled: their key and content tell. */
 export async function submitTasks<Task>(
-  context: SandboxContext,
-  name: string,
-  tasks: Iterable<Task> | AsyncIterable<Task>,
-  options: MapOptions<Task>,
+  context: ClientContext,
+  { run, tasks, options, signal }: Submission<Task>,
 ): Promise<void> {
+  const keys = new Map<string, number>()
   let batch: TaskPut[] = []
   let batchBytes = 0
   const flush = async () => {
@@ -22,86 +31,101 @@ export async function submitTasks<Task>(
     const json = { tasks: batch }
     batch = []
     batchBytes = 0
-    await requestJson(await context.endpoint(), 'putTasks', {
-      parameters: { name },
-      json,
-      signal: options.signal,
-    })
+    await context.http.json('putTasks', { parameters: { name: run }, json, signal })
   }
-  let index = 0
-  for await (const task of tasks) {
-    const put = await taskOf(context, task, index++, options)
-    const sizeBytes = (put.json?.length ?? 0) + put.key.length
-    if (batch.length >= LIMITS.tasksPerRequest || batchBytes + sizeBytes > REQUEST_BYTES)
+  for (let index = 0; ; index++) {
+    const coming = tasks.next()
+    if (batch.length > 0 && !(await comesSoon(coming))) await flush()
+    const next = await unlessAborted(coming, signal)
+    if (next.done) break
+    const put = await taskPut(context, next.value, index, { options, keys, signal })
+    const sizeBytes = Buffer.byteLength(JSON.stringify(put))
+    if (batch.length >= LIMITS.tasksPerRequest || batchBytes + sizeBytes > REQUEST_BYTES) {
       await flush()
+    }
     batch.push(put)
     batchBytes += sizeBytes
   }
   await flush()
 }
 
-/** Throws for what is no list of tasks before anything is sent. */
-export function checkTasks(tasks: unknown): void {
-  const iterable =
-    typeof tasks === 'object' &&
-    tasks !== null &&
-    (Symbol.iterator in tasks || Symbol.asyncIterator in tasks)
-  if (!iterable) {
-    throw new SandlotError(
-      'invalid_request',
-      `the tasks are ${describe(tasks)}, not an array or another iterable`,
-      {
-        hint: 'Pass an array of tasks, or an (async) generator of them.',
-      },
-    )
-  }
+/** Whether it comes, or fails, without much waiting. */
+function comesSoon(coming: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), QUIET_MS)
+    const there = () => {
+      clearTimeout(timer)
+      resolve(true)
+    }
+    coming.then(there, there)
+  })
 }
 
-async function taskOf<Task>(
-  context: SandboxContext,
+async function taskPut<Task>(
+  context: ClientContext,
   task: Task,
   index: number,
-  options: MapOptions<Task>,
+  {
+    options,
+    keys,
+    signal,
+  }: Pick<Submission<Task>, 'options' | 'signal'> & { readonly keys: Map<string, number> },
 ): Promise<TaskPut> {
-  const json = JSON.stringify(task)
-  if (json === undefined) {
-    throw new SandlotError(
-      'invalid_request',
-      `task ${index} is ${describe(task)}, which JSON can't hold`,
-      {
-        hint: 'A task is plain data: text, numbers, arrays, objects.',
-      },
-    )
+  const json = jsonOf(task, index)
+  const key = keyOf(task, index, options)
+  const before = keys.get(key)
+  if (before !== undefined) {
+    const message = `tasks ${before} and ${index} have the same key ${shown(key)}`
+    throw new SandlotError('task_conflict', message, {
+      hint: 'Give each its own with `key: (task, i) => …`; to run one several times, add a number to its key.',
+      details: { key },
+    })
   }
-  const key = options.key ? options.key(task, index) : keyOf(task, index)
+  keys.set(key, index)
   const bytes = new TextEncoder().encode(json)
   if (bytes.length > LIMITS.payloadBytes) {
-    throw new SandlotError(
-      'too_large',
-      `task ${JSON.stringify(key)} has ${bytes.length} bytes; at most ${LIMITS.payloadBytes} are taken`,
-      {
-        hint: 'Put large data into the image, or upload it in the episode.',
-      },
-    )
+    const message = `task ${shown(key)} has ${bytes.length} bytes; at most ${LIMITS.payloadBytes} are taken`
+    throw new SandlotError('too_large', message, {
+      hint: 'Put large data into the image, or upload it in the episode.',
+    })
   }
   const expectedMs = options.expected?.(task, index)
+  const isLarge = bytes.length > LIMITS.inlineBytes
   return {
     key,
-    ...(bytes.length > LIMITS.inlineBytes ? { blob: await putBytes(context, bytes) } : { json }),
+    ...(isLarge ? { blob: await putBytes(context, bytes, { signal }) } : { json }),
     ...(expectedMs === undefined ? {} : { expectedMs }),
   }
 }
 
-function keyOf(task: unknown, index: number): string {
+function jsonOf(task: unknown, index: number): string {
+  const hint = 'A task is plain data: text, numbers, arrays, objects.'
+  let json: string | undefined
+  try {
+    json = JSON.stringify(task)
+  } catch (cause) {
+    const message = `task ${index} can't be written as JSON: ${(cause as Error).message}`
+    throw new SandlotError('invalid_request', message, { hint, cause })
+  }
+  if (json !== undefined) return json
+  const message = `task ${index} is ${describeValue(task)}, which JSON can't hold`
+  throw new SandlotError('invalid_request', message, { hint })
+}
+
+function keyOf<Task>(task: Task, index: number, { key }: Pick<MapOptions<Task>, 'key'>): string {
+  const given: unknown = key ? key(task, index) : defaultKey(task, index)
+  if (typeof given === 'string' && given !== '' && given.length <= LIMITS.keyLength) return given
+  const what = typeof given === 'string' ? `${given.length} characters long` : describeValue(given)
+  throw new SandlotError('invalid_request', `the key of task ${index} is ${what}`, {
+    hint: `A key is text of 1 to ${LIMITS.keyLength} characters.`,
+  })
+}
+
+function defaultKey(task: unknown, index: number): string {
   const id = typeof task === 'object' && task !== null ? (task as { id?: unknown }).id : undefined
   return typeof id === 'string' || typeof id === 'number' ? String(id) : String(index)
 }
 
-function describe(value: unknown): string {
-  if (value === null) return 'null'
-  return typeof value === 'object'
-    ? 'an object'
-    : typeof value === 'function'
-      ? 'a function'
-      : `${typeof value} ${String(value)}`
+function shown(key: string): string {
+  return JSON.stringify(key.slice(0, 80))
 }

@@ -2,96 +2,108 @@
 import {
   type Lease,
   newId,
+  SandlotError,
   type WorkerEventFromClient,
   workerEventFromServer,
 } from '@sandlot/protocol'
-import type { MuxStream, PayloadMap } from '@sandlot/protocol/frames'
-import { asSandlotError, isConnectionLoss } from '../connection/connection.ts'
-import { toError } from '../connection/http.ts'
-import type { SandboxContext } from '../sandbox/sandbox.ts'
-import { runAttempt } from './attempt.ts'
-import type { Episode, Grader } from './episode.ts'
+import { type MuxStream, type PayloadMap, PayloadTooLarge } from '@sandlot/protocol/frames'
+import type { ClientContext } from '../connection/context.ts'
+import { asSandlotError, toError } from '../connection/failure.ts'
+import type { Outage } from '../connection/outage.ts'
+import { runAttempt, type WorkerCode } from './attempt.ts'
 import { type LagMeter, startLagMeter } from './lag.ts'
 
 const RENEW_MS = 10_000
+/** A heartbeat of so many leases fits a frame. */
+const RENEW_LEASES_MAX = 500
+/** A connection that lasted so long was a good one. */
+const STEADY_MS = 5_000
 
 export interface WorkerOptions<Task> {
   readonly run: string
   readonly slots: number
-  readonly episode: Episode<Task>
-  readonly grader: Grader<Task> | undefined
+  readonly code: WorkerCode<Task>
+  /** Leaves the run: its leases go to other workers at once. */
   readonly signal: AbortSignal
 }
 
+type Report = Extract<WorkerEventFromClient, { kind: 'report' }>
+
+/**
+ * A lease that this worker has.
+ *
+ * held: its function runs ─▶ reported: sent on each new connection until the daemon settles it ─▶ gone.
+ * A revoked one is gone at once, and whatever its function does then is nobody's business.
+ */
 interface Held {
   readonly lease: Lease
   readonly abort: AbortController
-  /** The report, once there is one: sent again on a new connection until it is settled. */
-  report?: WorkerEventFromClient
+  report?: Report
 }
 
-/** Works until the run is over. Resolves then, or when the signal is aborted; throws when the daemon stays away. */
+/** Works until the run is over. Resolves then, or when the signal is aborted; throws when the daemon stays away or refuses. */
 export async function work<Task>(
-  context: SandboxContext,
+  context: ClientContext,
   options: WorkerOptions<Task>,
 ): Promise<void> {
   await new Worker(context, options).run()
 }
 
 class Worker<Task> {
-  readonly #context: SandboxContext
+  readonly #context: ClientContext
   readonly #options: WorkerOptions<Task>
+  readonly #outage: Outage
   readonly #id = newId('worker')
   readonly #held = new Map<string, Held>()
   readonly #lag: LagMeter = startLagMeter()
   #stream: MuxStream | undefined
-  #lagSeenMs = 0
+  #lagSentMs = 0
 
-  constructor(context: SandboxContext, options: WorkerOptions<Task>) {
+  constructor(context: ClientContext, options: WorkerOptions<Task>) {
     this.#context = context
     this.#options = options
+    this.#outage = context.connection.outage()
   }
 
   async run(): Promise<void> {
+    const { signal } = this.#options
     const renewing = setInterval(() => this.#renew(), RENEW_MS)
     const leave = () => this.#stream?.cancel()
-    this.#options.signal.addEventListener('abort', leave, { once: true })
+    signal.addEventListener('abort', leave, { once: true })
     try {
-      while (!this.#options.signal.aborted) {
-        if (await this.#serve()) return
-        await this.#context.connection.reconnect(this.#options.signal)
-      }
+      while (!signal.aborted && !(await this.#serve())) {}
     } catch (error) {
-      if (!this.#options.signal.aborted) throw asSandlotError(error)
+      if (!signal.aborted) throw error
     } finally {
       clearInterval(renewing)
-      this.#options.signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', leave)
       this.#lag.stop()
-      for (const { abort } of this.#held.values()) abort.abort(new Error('the run is over'))
+      const reason = signal.aborted ? toError(signal.reason) : new Error('the run is over')
+      for (const { abort } of this.#held.values()) abort.abort(reason)
     }
   }
 
-  /** One connection's worth of work. True: the run is over. False: the connection was lost. */
+  /** One connection's worth of work. True: the run is over. False: come back. */
   async #serve(): Promise<boolean> {
-    const { run, slots } = this.#options
-    const held = [...this.#held.values()].map(({ lease: { lease, token } }) => ({ lease, token }))
+    const { run, slots, signal } = this.#options
+    const startedMs = performance.now()
     try {
-      const stream = await this.#context.connection.open({
-        op: 'worker',
-        run,
-        worker: this.#id,
-        slots,
-        held,
-      })
+      const held = [...this.#held.values()].map(({ lease: { lease, token } }) => ({ lease, token }))
+      const request = { op: 'worker', run, worker: this.#id, slots, held } as const
+      const stream = await this.#context.connection.open(request)
       this.#stream = stream
       stream.onEvent = (event) => this.#handle(event)
-      for (const { report } of this.#held.values()) if (report) this.#send(report)
-      if (this.#options.signal.aborted) stream.cancel()
+      for (const { report } of this.#held.values()) if (report) this.#report(report)
+      if (signal.aborted) stream.cancel()
       await stream.done
       return true
-    } catch (error) {
-      if (isConnectionLoss(error)) return false
-      throw error
+    } catch (thrown) {
+      const error = asSandlotError(thrown)
+      if (signal.aborted) return true
+      if (!(error instanceof SandlotError) || !error.retry) throw error
+      if (performance.now() - startedMs > STEADY_MS) this.#outage.over()
+      await this.#outage.wait(error, signal)
+      return false
     } finally {
       this.#stream = undefined
     }
@@ -101,6 +113,7 @@ class Worker<Task> {
     const parsed = workerEventFromServer.safeParse(payload)
     // An event of a newer daemon is none of ours.
     if (!parsed.success) return
+    this.#outage.over()
     const event = parsed.data
     if (event.kind === 'lease') {
       if (!this.#held.has(event.lease.lease)) void this.#attempt(event.lease)
@@ -108,50 +121,55 @@ class Worker<Task> {
     }
     const held = this.#held.get(event.lease)
     this.#held.delete(event.lease)
-    if (event.kind === 'revoked') held?.abort.abort(toError(event.cause))
+    if (event.kind === 'revoked') held?.abort.abort(new Error(`the lease ended: ${event.cause}`))
   }
 
   async #attempt(lease: Lease): Promise<void> {
     const held: Held = { lease, abort: new AbortController() }
     this.#held.set(lease.lease, held)
     const which = { lease: lease.lease, token: lease.token }
-    const { episode, grader } = this.#options
-    const end = await runAttempt(
-      this.#context,
-      lease,
-      { episode, grader },
-      {
-        signal: held.abort.signal,
-        lag: this.#lag,
-        hooks: {
-          modelStarted: () => this.#send({ kind: 'model_started', ...which }),
-          modelEnded: () => this.#send({ kind: 'model_ended', ...which }),
-        },
+    const { signal } = held.abort
+    const end = await runAttempt(this.#context, lease, this.#options.code, {
+      signal,
+      lag: this.#lag,
+      hooks: {
+        modelStarted: () => this.#send({ kind: 'model_started', ...which }),
+        modelEnded: () => this.#send({ kind: 'model_ended', ...which }),
       },
-    )
+    })
+    if (this.#held.get(lease.lease) !== held) return
     held.report = { kind: 'report', ...which, ...end, flags: [] }
-    // A lease that was revoked meanwhile is nobody's business any more.
-    if (this.#held.get(lease.lease) === held) this.#send(held.report)
+    this.#report(held.report)
   }
 
+  /** Also without a lease: a worker that is silent counts as dead. */
   #renew(): void {
-    const totalMs = this.#lag.total()
     const leases = [...this.#held.values()].map(({ lease: { lease, token } }) => ({ lease, token }))
-    const lagMs = totalMs - this.#lagSeenMs
-    this.#lagSeenMs = totalMs
-    for (let start = 0; start < leases.length; start += RENEW_LEASES_MAX) {
-      this.#send({ kind: 'renew', leases: leases.slice(start, start + RENEW_LEASES_MAX), lagMs })
+    const totalMs = this.#lag.total()
+    let lagMs = totalMs - this.#lagSentMs
+    let start = 0
+    do {
+      const some = leases.slice(start, start + RENEW_LEASES_MAX)
+      if (!this.#send({ kind: 'renew', leases: some, lagMs })) return
+      this.#lagSentMs = totalMs
+      lagMs = 0
+      start += RENEW_LEASES_MAX
+    } while (start < leases.length)
+  }
+
+  #report(report: Report): void {
+    try {
+      this.#send(report)
+    } catch (error) {
+      if (!(error instanceof PayloadTooLarge)) throw error
+      const cause = [`the result does not fit a report: ${error.message}`]
+      this.#send({ ...report, report: { kind: 'invalid', cause } })
     }
   }
 
-  #send(event: WorkerEventFromClient): void {
-    try {
-      this.#stream?.event(event as PayloadMap)
-    } catch {
-      // The connection is going down: what matters is sent again on the next one.
-    }
+  /** False where there is no connection: what matters is sent again on the next one. */
+  #send(event: WorkerEventFromClient): boolean {
+    this.#stream?.event(event as PayloadMap)
+    return this.#stream !== undefined
   }
 }
-
-/** A heartbeat of so many leases fits a frame. */
-const RENEW_LEASES_MAX = 1_000

@@ -1,15 +1,16 @@
 import type { ExecView, SandboxView } from '@sandlot/protocol'
-import type { Endpoint } from '../config.ts'
-import type { Connection } from '../connection/connection.ts'
-import { request, requestJson } from '../connection/http.ts'
-import { type ExecOptions, ExecStream, type ExecTarget, runExec, type World } from './exec.ts'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { joinSignals } from '../connection/signals.ts'
+import {
+  type ExecOptions,
+  ExecStream,
+  type ExecStreamOptions,
+  type ExecTarget,
+  runExec,
+  type World,
+} from './exec.ts'
 import type { ExecResult } from './exec-result.ts'
-import { Files, type Waiting } from './files.ts'
-
-export interface SandboxContext {
-  readonly connection: Connection
-  readonly endpoint: () => Promise<Endpoint>
-}
+import { Files } from './files.ts'
 
 /**
  * One isolated environment. `await using sandbox = await client.sandboxes.create(…)` stops it at the end of the block.
@@ -19,13 +20,13 @@ export class Sandbox implements AsyncDisposable {
   /** `sb_…` */
   readonly id: string
   readonly files: Files
-  readonly #context: SandboxContext
+  readonly #context: ClientContext
   readonly #world: World
   readonly #signal: AbortSignal | undefined
 
   /** Made by `client.sandboxes` and by episodes. `signal` ends everything that waits in it. */
   constructor(
-    context: SandboxContext,
+    context: ClientContext,
     id: string,
     options: { world?: World; signal?: AbortSignal } = {},
   ) {
@@ -33,7 +34,7 @@ export class Sandbox implements AsyncDisposable {
     this.#context = context
     this.#world = options.world ?? 'main'
     this.#signal = options.signal
-    this.files = new Files({ ...context, sandbox: id, world: this.#world })
+    this.files = new Files({ ...context, sandbox: id, world: this.#world, signal: options.signal })
   }
 
   /**
@@ -41,21 +42,29 @@ export class Sandbox implements AsyncDisposable {
    * rejects only when the platform fails, or the command can't be started (`exec_failed`).
    * With `stream: true` it returns at once, and its output is read while it runs.
    */
-  exec(command: string | readonly string[], options: ExecOptions & { stream: true }): ExecStream
   exec(
     command: string | readonly string[],
-    options?: ExecOptions & { stream?: false },
+    options: ExecStreamOptions & { readonly stream: true },
+  ): ExecStream
+  exec(
+    command: string | readonly string[],
+    options?: ExecOptions & { readonly stream?: false },
   ): Promise<ExecResult>
   exec(
     command: string | readonly string[],
-    options: ExecOptions & { stream?: boolean } = {},
+    options: ExecStreamOptions & { readonly stream?: boolean } = {},
   ): ExecStream | Promise<ExecResult> {
-    const { stream, ...rest } = options
-    const signal = anySignal(options.signal, this.#signal)
-    const own = signal ? { ...rest, signal } : rest
-    return stream
-      ? new ExecStream(this.#target(), command, own)
-      : runExec(this.#target(), command, own)
+    const { stream, signal, ...rest } = options
+    const joined = signal && this.#signal ? joinSignals(signal, this.#signal) : undefined
+    const own = joined?.signal ?? signal ?? this.#signal
+    const given = own ? { ...rest, signal: own } : rest
+    const release = () => joined?.[Symbol.dispose]()
+    if (stream) {
+      const execution = new ExecStream(this.#target(), command, given)
+      execution.result.then(release, release)
+      return execution
+    }
+    return runExec(this.#target(), command, given as ExecOptions).finally(release)
   }
 
   /** The commands that run or ran in it, the last 256. */
@@ -67,14 +76,14 @@ export class Sandbox implements AsyncDisposable {
   /** What is still kept of a command's output, both channels together or one of them. */
   async *output(
     exec: string,
-    options: Waiting & { channel?: 'stdout' | 'stderr' } = {},
+    options: Waiting & { readonly channel?: 'stdout' | 'stderr' } = {},
   ): AsyncGenerator<Uint8Array> {
-    const answer = await request(await this.#context.endpoint(), 'readLog', {
+    using joined = joinSignals(options.signal, this.#signal)
+    yield* this.#context.http.bytes('readLog', {
       parameters: { id: this.id, exec },
       query: { channel: options.channel },
-      signal: options.signal,
+      signal: joined.signal,
     })
-    if (answer.body) yield* answer.body as unknown as AsyncIterable<Uint8Array>
   }
 
   /** How it stands now; a stopped one tells how it ended. */
@@ -84,41 +93,32 @@ export class Sandbox implements AsyncDisposable {
 
   /** Ends it with everything that runs in it. Idempotent. */
   async stop(options: Waiting = {}): Promise<SandboxView> {
-    return await this.#json<SandboxView>('stopSandbox', options)
+    const parameters = { id: this.id }
+    return await this.#context.http.json('stopSandbox', { parameters, signal: options.signal })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
 
-  async #json<T>(
-    route: 'getSandbox' | 'stopSandbox' | 'listExecs',
-    { signal }: Waiting,
-  ): Promise<T> {
-    return await requestJson<T>(await this.#context.endpoint(), route, {
-      parameters: { id: this.id },
-      signal,
-    })
+  async #json<T>(route: 'getSandbox' | 'listExecs', { signal }: Waiting): Promise<T> {
+    using joined = joinSignals(signal, this.#signal)
+    const parameters = { id: this.id }
+    return await this.#context.http.json<T>(route, { parameters, signal: joined.signal })
   }
 
   #target(): ExecTarget {
+    const { connection, http } = this.#context
     return {
-      connection: this.#context.connection,
+      connection,
       sandbox: this.id,
       world: this.#world,
-      kill: async (exec, signal) =>
-        await request(await this.#context.endpoint(), 'killExec', {
+      kill: async (exec, signal, wait) =>
+        await http.json('killExec', {
           parameters: { id: this.id, exec },
           json: { signal },
+          signal: wait,
         }),
     }
   }
-}
-
-function anySignal(
-  first: AbortSignal | undefined,
-  second: AbortSignal | undefined,
-): AbortSignal | undefined {
-  if (!first || !second) return first ?? second
-  return AbortSignal.any([first, second])
 }

@@ -1,79 +1,95 @@
-import type { SandboxCreateInput, SandboxState, SandboxView } from '@sandlot/protocol'
-import { request, requestJson } from '../connection/http.ts'
+import type { SandboxCreateInput, SandboxState, SandboxView, Tags } from '@sandlot/protocol'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { isCode } from '../connection/failure.ts'
+import { unlessAborted } from '../connection/signals.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
-import type { Waiting } from './files.ts'
-import { Sandbox, type SandboxContext } from './sandbox.ts'
+import { Sandbox } from './sandbox.ts'
 
 /** What a sandbox is made from and may use; `from` is an image, its description, or an id. */
 export type SandboxOptions = Omit<SandboxCreateInput, 'from'> &
   Waiting & { readonly from: ImageLike }
 
 export interface ListSandboxes extends Waiting {
+  /** Default: all that live. `stopped`: those that ended in the last hour. */
   readonly state?: SandboxState
   /** Only those that have all of these tags. */
-  readonly tags?: Record<string, string>
+  readonly tags?: Tags
 }
 
 const PAGE_ITEMS = 500
+/** Sandboxes that are being stopped at once. */
+const STOPS_AT_ONCE = 32
 
 /** `client.sandboxes`. */
 export class Sandboxes {
-  readonly #context: SandboxContext
+  readonly #context: ClientContext
 
-  constructor(context: SandboxContext) {
+  constructor(context: ClientContext) {
     this.#context = context
   }
 
-  /** Starts a sandbox; resolves when commands can run in it. It is yours until you stop it, or its keep-warm time is over. */
+  /**
+   * Starts a sandbox; resolves when commands can run in it. It is yours until you stop it, or its keep-warm time is over.
+   * One whose creation is aborted is stopped.
+   */
   async create(options: SandboxOptions): Promise<Sandbox> {
     const { signal, from, ...rest } = options
     const image = await resolveImage(this.#context, from, signal ? { signal } : {})
-    const view = await requestJson<SandboxView>(await this.#context.endpoint(), 'createSandbox', {
-      json: { ...rest, from: image },
-      signal,
-    })
-    return new Sandbox(this.#context, view.id)
+    signal?.throwIfAborted()
+    // The request itself is not aborted: what it makes has to be known to be stopped.
+    const created = this.#context.http
+      .json<SandboxView>('createSandbox', { json: { ...rest, from: image } })
+      .then(({ id }) => new Sandbox(this.#context, id))
+    try {
+      return await unlessAborted(created, signal)
+    } catch (error) {
+      if (signal?.aborted) created.then((sandbox) => sandbox.stop()).catch(() => undefined)
+      throw error
+    }
   }
 
   /** A handle for a sandbox that exists. Throws `sandbox_unknown`. */
-  async get(id: string, options: Waiting = {}): Promise<Sandbox> {
-    const parameters = { id }
-    await request(await this.#context.endpoint(), 'getSandbox', {
-      parameters,
-      signal: options.signal,
-    })
+  async get(id: string, { signal }: Waiting = {}): Promise<Sandbox> {
+    await this.#context.http.json('getSandbox', { parameters: { id }, signal })
     return new Sandbox(this.#context, id)
   }
 
-  /** All sandboxes, newest first, page by page as they are read. */
+  /** Sandboxes, oldest first, page by page as they are read. */
   async *list(options: ListSandboxes = {}): AsyncGenerator<SandboxView> {
-    const { signal, state, tags } = options
-    let after: string | null | undefined
+    const { signal, state, tags = {} } = options
+    const tag = Object.entries(tags).map(([name, value]) => `${name}=${value}`)
+    let after: string | undefined
     do {
-      const query: Record<string, string | number | undefined> = {
-        limit: PAGE_ITEMS,
-        state,
-        after: after ?? undefined,
-      }
-      const page: { items: SandboxView[]; next: string | null } = await requestJson(
-        await this.#context.endpoint(),
+      const page: { items: SandboxView[]; next: string | null } = await this.#context.http.json(
         'listSandboxes',
-        { query, signal },
+        { query: { limit: PAGE_ITEMS, state, tag, after }, signal },
       )
-      for (const view of page.items) if (hasTags(view, tags)) yield view
-      after = page.next
+      yield* page.items
+      after = page.next ?? undefined
     } while (after)
   }
 
-  /** Stops all sandboxes that have all of these tags; with `{}` all of the project. Returns how many. */
-  async stopAll(options: ListSandboxes & { tags: Record<string, string> }): Promise<number> {
+  /** Stops all that live and have all of these tags; with `{}` all of the project. Returns how many. */
+  async stopAll({ tags, signal }: Waiting & { readonly tags: Tags }): Promise<number> {
+    const waiting = signal ? { signal } : {}
     const ids: string[] = []
-    for await (const view of this.list({ ...options, state: 'running' })) ids.push(view.id)
-    await Promise.all(ids.map((id) => new Sandbox(this.#context, id).stop(options)))
+    for await (const { id, state } of this.list({ ...waiting, tags })) {
+      if (state !== 'stopped') ids.push(id)
+    }
+    for (let start = 0; start < ids.length; start += STOPS_AT_ONCE) {
+      await Promise.all(
+        ids.slice(start, start + STOPS_AT_ONCE).map((id) => this.#stop(id, waiting)),
+      )
+    }
     return ids.length
   }
-}
 
-function hasTags(view: SandboxView, tags: Record<string, string> = {}): boolean {
-  return Object.entries(tags).every(([name, value]) => view.tags[name] === value)
+  async #stop(id: string, waiting: Waiting): Promise<void> {
+    try {
+      await new Sandbox(this.#context, id).stop(waiting)
+    } catch (error) {
+      // It ended by itself meanwhile.
+      if (!isCode(error, 'sandbox_unknown')) throw error
+    }
+  }
 }

@@ -45,10 +45,12 @@ async function forward(
   return sentBytes
 }
 
+/** Says when all of stdin was handed over: a client that is lost before can't send the rest again. */
 async function feed(stream: MuxStream, handle: ExecHandle): Promise<void> {
   try {
     for await (const bytes of stream.read(STDIN)) if (!(await handle.stdin.write(bytes))) break
     handle.stdin.end()
+    stream.event({ kind: 'stdin' })
   } catch {
     // The client or the command is gone: the result says which.
   }

@@ -42,7 +42,6 @@ export async function putTasks(
 
 /** The first of each key that the run doesn't have. Refuses all of them where one can't be. */
 function unknownOf(run: Run, keyed: readonly Keyed[]): Keyed[] {
-  if (run.closed) throw new SandlotError('run_closed', 'the run takes no more tasks')
   const unknown = new Map<string, Keyed>()
   for (const item of keyed) {
     const { key } = item.task
@@ -53,7 +52,10 @@ function unknownOf(run: Run, keyed: readonly Keyed[]): Keyed[] {
         details: { key },
       })
     }
-    if (found === 'new') unknown.set(key, item)
+    if (found !== 'new') continue
+    // Whoever starts the same run again after a crash puts the same tasks again: they are known.
+    if (run.closed) throw new SandlotError('run_closed', 'the run takes no more tasks')
+    unknown.set(key, item)
   }
   if (run.keys.size + unknown.size > COORDINATOR_LIMITS.tasksPerRun) {
     throw new SandlotError(

@@ -1,0 +1,55 @@
+import { SandlotError } from '@sandlot/protocol'
+
+/** The tasks of a call, opened once: they may be a stream that can't be read twice. */
+export interface TaskSource<Task> {
+  next(): Promise<IteratorResult<Task>>
+  /** Lets go of what is not read. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens the tasks and sees to it that there is one.
+ * @throws SandlotError `invalid_request` for what is no list of tasks, or an empty one
+ */
+export async function openTasks<Task>(
+  tasks: Iterable<Task> | AsyncIterable<Task>,
+): Promise<TaskSource<Task>> {
+  if (!isIterable(tasks)) {
+    const what = `the tasks are ${describeValue(tasks)}, not an array or another iterable`
+    throw new SandlotError('invalid_request', what, {
+      hint: 'Pass an array of tasks, or an (async) generator of them.',
+    })
+  }
+  const iterator =
+    Symbol.asyncIterator in tasks ? tasks[Symbol.asyncIterator]() : tasks[Symbol.iterator]()
+  let first: IteratorResult<Task> | undefined = await iterator.next()
+  if (first.done) {
+    throw new SandlotError('invalid_request', 'there are no tasks', {
+      hint: 'Pass at least one task; where a filter left none, there is nothing to run.',
+    })
+  }
+  return {
+    async next() {
+      const next = first ?? (await iterator.next())
+      first = undefined
+      return next
+    },
+    close: async () => void (await iterator.return?.()),
+  }
+}
+
+function isIterable(tasks: unknown): boolean {
+  return (
+    typeof tasks === 'object' &&
+    tasks !== null &&
+    (Symbol.iterator in tasks || Symbol.asyncIterator in tasks)
+  )
+}
+
+/** For an error's message. */
+export function describeValue(value: unknown): string {
+  if (value === null) return 'null'
+  if (typeof value === 'object') return 'an object'
+  if (typeof value === 'function') return 'a function'
+  return value === undefined ? 'undefined' : `the ${typeof value} ${String(value).slice(0, 80)}`
+}

@@ -1,0 +1,109 @@
+/** A tar of a sandbox's directory as a directory of this machine. What is in it, an episode has made: nothing of it is trusted. */
+import { createWriteStream } from 'node:fs'
+import { link, lstat, mkdir, rm, symlink } from 'node:fs/promises'
+import { dirname, join, posix, resolve, sep } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { SandlotError } from '@sandlot/protocol'
+import * as tar from 'tar-stream'
+
+/** One entry of a tar that is being read. */
+type Source = tar.Extract extends AsyncIterable<infer Item> ? Item : never
+
+/** Unpacks a tar below `local`, in constant memory; whatever the tar says, nothing is written elsewhere. */
+export async function downloadTree(
+  content: AsyncIterable<Uint8Array>,
+  local: string,
+): Promise<void> {
+  const root = resolve(local)
+  await mkdir(root, { recursive: true })
+  const extract = tar.extract()
+  const unpacking = (async () => {
+    for await (const item of extract) await unpackEntry(item, root)
+  })()
+  const [unpacked, fed] = await Promise.allSettled([
+    unpacking,
+    pipeline(Readable.from(content), extract),
+  ])
+  // An entry that is refused breaks the pipe; a pipe that breaks is what the entries end with.
+  if (unpacked.status === 'rejected') throw unpacked.reason
+  if (fed.status === 'rejected') throw fed.reason
+}
+
+async function unpackEntry(item: Source, root: string): Promise<void> {
+  const { name, type, linkname, mode = 0o644 } = item.header
+  const path = placeOf(root, name)
+  if (type === 'directory') {
+    await makeParents(root, path)
+  } else if (type === 'file' || type === 'contiguous-file') {
+    await makeRoom(root, path)
+    await pipeline(item, createWriteStream(path, { flags: 'wx', mode: mode & 0o777 }))
+    return
+  } else if (type === 'symlink' && staysInside(name, linkname)) {
+    await makeRoom(root, path)
+    await symlink(linkname, path)
+  } else if (type === 'link' && typeof linkname === 'string') {
+    await makeHardLink(root, placeOf(root, linkname), path)
+  }
+  item.resume()
+}
+
+function placeOf(root: string, name: string): string {
+  const path = resolve(root, name)
+  if (path === root || path.startsWith(root.endsWith(sep) ? root : root + sep)) return path
+  throw unsafe(`the entry ${shown(name)} points outside`)
+}
+
+/**
+ * Whether a symlink leads to somewhere below the root: relative, and up only at its beginning. Else a way through another link
+ * could go up from elsewhere than it says.
+ */
+function staysInside(name: string, target: string | null | undefined): target is string {
+  if (typeof target !== 'string' || target === '' || posix.isAbsolute(target)) return false
+  if (sep !== '/' && /[\\:]/.test(target)) return false
+  const parts = target.split('/').filter((part) => part !== '' && part !== '.')
+  const ups = parts.findIndex((part) => part !== '..')
+  const upCount = ups === -1 ? parts.length : ups
+  if (parts.slice(upCount).includes('..')) return false
+  const depth = posix.normalize(name).split('/').filter(Boolean).length - 1
+  return upCount <= depth
+}
+
+/** Makes a directory and those above it. A symlink that an earlier entry made must not lead a later one out. */
+async function makeParents(root: string, directory: string): Promise<void> {
+  let path = root
+  for (const part of directory.slice(root.length).split(sep)) {
+    if (part === '') continue
+    path = join(path, part)
+    const found = await lstat(path).catch(() => undefined)
+    if (!found) await mkdir(path)
+    else if (!found.isDirectory())
+      throw unsafe(`${shown(path)} is no directory and has entries below`)
+  }
+}
+
+/** What an earlier entry, or an earlier download, left at this place goes. */
+async function makeRoom(root: string, path: string): Promise<void> {
+  await makeParents(root, dirname(path))
+  const found = await lstat(path).catch(() => undefined)
+  if (found?.isDirectory()) throw unsafe(`${shown(path)} is a directory, and a file in the sandbox`)
+  await rm(path, { force: true })
+}
+
+async function makeHardLink(root: string, target: string, path: string): Promise<void> {
+  await makeParents(root, dirname(target))
+  const found = await lstat(target).catch(() => undefined)
+  if (!found?.isFile() || target === path) return
+  await makeRoom(root, path)
+  await link(target, path)
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, 200))
+}
+
+function unsafe(what: string): SandlotError {
+  return new SandlotError('permission_denied', `the download was stopped: ${what}`, {
+    hint: 'The sandbox holds names or links that would be written elsewhere than they say.',
+  })
+}
