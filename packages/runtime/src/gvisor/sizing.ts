@@ -7,7 +7,8 @@
  * cgroup limit = promised memory
  *              + upper(main) + upper(grade) + 2 × shm          sizes of every tmpfs
  *              + 3 KiB × inodes(main and grade)                the sentry's heap, which `size=` doesn't count
- *              + 40 MiB                                        sentry, agent, stubs; with 20 or less a full disk kills
+ *              + 256 KiB × processes                           each has two on the host, kept when it is gone
+ *              + 40 MiB                                        sentry and agent; with 20 or less a full disk kills
  * ```
  */
 import type { SandboxLimits } from '../driver.ts'
@@ -28,6 +29,7 @@ export interface SandboxSizes {
 const MIB = 2 ** 20
 const RUNTIME_BYTES = 40 * MIB
 const BYTES_PER_INODE = 3 * 1024
+const BYTES_PER_PROCESS = 256 * 1024
 /** One file for each so many bytes of disk: a source tree's files are larger on average. */
 const DISK_BYTES_PER_INODE = 16 * 1024
 const INODES_MIN = 4_096
@@ -44,13 +46,14 @@ export function sizesOf(limits: SandboxLimits): SandboxSizes {
   const gradeUpperInodes = inodesOf(gradeUpperBytes)
   const tmpfsBytes = upperBytes + gradeUpperBytes + 2 * shmBytes
   const inodeBytes = BYTES_PER_INODE * (upperInodes + gradeUpperInodes)
+  const runtimeBytes = RUNTIME_BYTES + BYTES_PER_PROCESS * limits.pidsMax
   return {
     upperBytes: wholePages(upperBytes),
     upperInodes,
     gradeUpperBytes: wholePages(gradeUpperBytes),
     gradeUpperInodes,
     shmBytes: wholePages(shmBytes),
-    cgroupMemoryBytes: wholePages(limits.memoryBytes + tmpfsBytes + inodeBytes + RUNTIME_BYTES),
+    cgroupMemoryBytes: wholePages(limits.memoryBytes + tmpfsBytes + inodeBytes + runtimeBytes),
   }
 }
 

@@ -30,8 +30,6 @@ export function startLineChild(
   createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on('line', onLine)
   // A child that died between two lines: `ended` tells.
   child.stdin.on('error', () => {})
-  // The daemon's own life does not hang on it.
-  child.unref()
   return {
     pid: child.pid ?? 0,
     send: (line) => void child.stdin.write(`${line}\n`),
