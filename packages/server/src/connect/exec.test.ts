@@ -33,7 +33,7 @@ test('a command streams: started, output of both channels, result', async () => 
   stream.end(STDIN)
   expect(await both).toEqual(['out and in', 'err'])
   expect(await stream.done).toMatchObject({ exitCode: 3, signal: null, stdout: { totalBytes: 10 } })
-  expect(events).toEqual([{ kind: 'started', pid: expect.any(Number) }])
+  expect(events).toEqual([{ kind: 'started', pid: expect.any(Number) }, { kind: 'stdin' }])
 })
 
 test('a reader that stalls holds up its own command and nothing else', async () => {

@@ -57,6 +57,7 @@ export class Node implements NodePort {
   readonly endingsKnown: Endings
   readonly #parts: NodeParts
   #reaper: Disposable | undefined
+  #closed: Promise<void> | undefined
 
   private constructor(parts: NodeParts) {
     this.#parts = parts
@@ -176,7 +177,12 @@ export class Node implements NodePort {
   }
 
   /** Ends the pool, and every sandbox where `sandboxes` says so. Idempotent. */
-  async close(sandboxes: 'stop' | 'keep'): Promise<void> {
+  close(sandboxes: 'stop' | 'keep'): Promise<void> {
+    this.#closed ??= this.#close(sandboxes)
+    return this.#closed
+  }
+
+  async #close(sandboxes: 'stop' | 'keep'): Promise<void> {
     this.#reaper?.[Symbol.dispose]()
     await this.pool.close()
     if (sandboxes === 'keep') return this.sandboxes.letGo()

@@ -1,0 +1,59 @@
+import { Sandlot } from 'sandlot'
+import { expect, test } from 'vitest'
+import { startTestDaemon } from '../testing/daemon.ts'
+
+test('a batch of the client’s own episodes: each in its sandbox, each with one result, nothing left', async () => {
+  await using at = await startTestDaemon({
+    script: ({ argv }) => ({ stdout: `${argv.at(-1)}` }),
+  })
+  const from = await at.image()
+  await using client = new Sandlot({ url: at.url, apiKey: at.daemon.apiKey })
+  const tasks = Array.from({ length: 20 }, (_, n) => ({ id: `t${n}`, n }))
+  const run = client.rollouts.map(
+    tasks,
+    async ({ sandbox, task }) => {
+      const { stdout } = await sandbox.exec(['echo', String(task.n)])
+      return { reward: Number(stdout) }
+    },
+    { name: 'batch', from, concurrency: 4 },
+  )
+  const rewards = new Map<string, number | null>()
+  for await (const row of run.results()) {
+    expect(row).toMatchObject({ outcome: 'graded', valid: true })
+    rewards.set(row.key, row.reward)
+  }
+  expect(rewards.size).toBe(20)
+  for (const { id, n } of tasks) expect(rewards.get(id)).toBe(n)
+  const listed = await at.ask('GET', '/v1/sandboxes')
+  expect(listed.json).toMatchObject({ items: [] })
+  expect((await at.ask('GET', '/v1/runs/batch')).json).toMatchObject({ state: 'finished' })
+  expect((await at.ask('GET', '/v1/runs/batch/report')).json).toMatchObject({ attempts: 20 })
+  expect((await at.ask('DELETE', '/v1/runs/batch')).status).toBe(204)
+  expect((await at.ask('GET', '/v1/runs/batch')).code).toBe('run_unknown')
+})
+
+test('a grade by command runs in a world of its own, with files that are brought there alone', async () => {
+  await using at = await startTestDaemon({
+    script: ({ world, argv, files }) => {
+      if (argv[0] !== '/grade') return { stdout: world }
+      return { exitCode: world === 'grade' && files.bytes('/tests/t') ? 0 : 1 }
+    },
+  })
+  const from = await at.image()
+  await using client = new Sandlot({ url: at.url, apiKey: at.daemon.apiKey })
+  const run = client.rollouts.map(
+    [{ id: 'a' }],
+    async ({ sandbox }) => {
+      await sandbox.exec(['work'])
+    },
+    {
+      name: 'graded',
+      from,
+      concurrency: 1,
+      grade: { run: ['/grade'], in: 'world', files: { '/tests/t': Buffer.from('secret') } },
+    },
+  )
+  const rows = []
+  for await (const row of run.results()) rows.push(row)
+  expect(rows).toMatchObject([{ key: 'a', outcome: 'graded', reward: 1 }])
+})
