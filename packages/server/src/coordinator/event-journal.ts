@@ -20,9 +20,8 @@ export interface JournalOptions {
   readonly stream: string
   /** Position of the last record, or `'start'`. */
   readonly head: Position | 'start'
-  /** What was read since the last checkpoint, and how large that was. */
+  /** What was read since the last checkpoint. */
   readonly sinceCheckpointBytes: number
-  readonly checkpointBytes: number
   /** Nothing more can be written: the run in memory is ahead of its log for good. */
   failed(error: unknown): void
 }
@@ -42,7 +41,6 @@ export class EventJournal {
   readonly #options: JournalOptions
   #head: Position | 'start'
   #sinceCheckpointBytes: number
-  #checkpointBytes: number
   #waiting: Item[] = []
   #waitingBytes = 0
   #waitingBatches = 0
@@ -56,7 +54,6 @@ export class EventJournal {
     this.#options = options
     this.#head = options.head
     this.#sinceCheckpointBytes = options.sinceCheckpointBytes
-    this.#checkpointBytes = options.checkpointBytes
   }
 
   /** Events that were taken and are not durable yet. */
@@ -68,10 +65,13 @@ export class EventJournal {
     return this.#waitingBatches
   }
 
-  /** Enough was written for a new checkpoint: the next batch should bring the run's state. */
-  get checkpointDue(): boolean {
+  /**
+   * Whether the next batch should bring the run's state, which would take about `stateBytes`. So much has to have been written
+   * before that checkpoints cost a fixed share of it, however large the state is.
+   */
+  isCheckpointDue(stateBytes: number): boolean {
     const { checkpointBytes, checkpointRatio } = COORDINATOR_LIMITS
-    const wantedBytes = Math.max(checkpointBytes, this.#checkpointBytes * checkpointRatio)
+    const wantedBytes = Math.max(checkpointBytes, stateBytes * checkpointRatio)
     return this.#checkpointing === undefined && this.#sinceCheckpointBytes >= wantedBytes
   }
 
@@ -80,6 +80,8 @@ export class EventJournal {
       batch.forgotten()
       return
     }
+    // From here on, so that the batches behind this one don't bring a state as well.
+    if (batch.state !== undefined) this.#sinceCheckpointBytes = 0
     const records = encodeBatch(batch.events)
     for (const record of records) {
       this.#waitingBytes += record.length
@@ -157,8 +159,6 @@ export class EventJournal {
     const { log, stream } = this.#options
     const position = this.#head
     if (this.#closed || this.#checkpointing !== undefined || position === 'start') return
-    this.#checkpointBytes = state.length
-    this.#sinceCheckpointBytes = 0
     this.#checkpointing = log
       .checkpoint(stream, position, state)
       .then(() => log.trim(stream, position))

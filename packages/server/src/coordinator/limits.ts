@@ -29,9 +29,15 @@ export const COORDINATOR_LIMITS = {
   /** Events that are decided and not yet durable; beyond it a run decides nothing more until the disk has caught up. */
   eventBytesInFlight: 4 * 2 ** 20,
   /** A checkpoint is written after this much of events, and not before four times its own size. */
-  checkpointBytes: 4 * 2 ** 20,
+  checkpointBytes: 8 * 2 ** 20,
   checkpointRatio: 4,
+  /** What a checkpoint takes for a key, a waiting and an admitted episode: enough to foretell its size. */
+  checkpointKeyBytes: 16,
+  checkpointWaitingBytes: 160,
+  checkpointAdmittedBytes: 700,
 
+  /** Rows that wait to be durable; beyond it a run decides nothing more until the disk has caught up. */
+  resultRowsInFlight: 4_096,
   resultAppendBytes: APPEND_BYTES_MAX,
   /** One row; beyond it the causes are cut to so many characters a sentence. */
   resultBytes: 192 * 2 ** 10,

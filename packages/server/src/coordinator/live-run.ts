@@ -82,7 +82,6 @@ interface Restored {
   readonly run: Run
   readonly head: Position | 'start'
   readonly sinceCheckpointBytes: number
-  readonly checkpointBytes: number
 }
 
 async function restore(engine: Engine, record: RunRecord): Promise<Restored> {
@@ -103,7 +102,7 @@ async function restore(engine: Engine, record: RunRecord): Promise<Restored> {
     }
     if (page.length === 0) break
   }
-  return { run, head, sinceCheckpointBytes, checkpointBytes: checkpoint?.state.length ?? 0 }
+  return { run, head, sinceCheckpointBytes }
 }
 
 function startRun(
@@ -129,6 +128,7 @@ function startRun(
     stream: resultStream(record),
     recorded(through) {
       actor.post({ type: 'results_recorded', through })
+      actor.resume()
       news.beat()
     },
     failed,
@@ -138,6 +138,9 @@ function startRun(
     journal,
     clock,
     deadlines,
+    isJammed: () =>
+      journal.waitingBytes > COORDINATOR_LIMITS.eventBytesInFlight ||
+      results.rowsWaiting > COORDINATOR_LIMITS.resultRowsInFlight,
     perform: (effects) => perform(effects),
     failed,
   })

@@ -11,7 +11,7 @@ import { COORDINATOR_LIMITS } from './limits.ts'
 export interface ResultLog {
   append(rows: readonly SequencedRow[]): void
   /** Rows that wait to be durable. */
-  readonly waiting: number
+  readonly rowsWaiting: number
   close(): Promise<void>
 }
 
@@ -94,7 +94,7 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
       waiting.push(...rows)
       if (!running) writing = writeAll()
     },
-    get waiting() {
+    get rowsWaiting() {
       return waiting.length
     },
     async close() {

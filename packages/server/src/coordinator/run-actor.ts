@@ -30,6 +30,8 @@ export interface ActorOptions {
   readonly journal: EventJournal
   readonly clock: Clock
   readonly deadlines: Deadlines
+  /** Whether what was decided waits for the disk so long that nothing more should be decided. `resume` is called when that is over. */
+  isJammed(): boolean
   /** In order, each batch's effects when its events are durable. Never throws. */
   perform(effects: readonly Effect[]): void
   /** A decision broke half-way: the run in memory can't be trusted any more. */
@@ -87,6 +89,11 @@ export class RunActor implements DeadlineKey {
     this.#options.deadlines.set(this, undefined)
   }
 
+  /** What was waited for has become durable. */
+  resume(): void {
+    if (this.#waiting.length > 0 || this.#more) this.#schedule()
+  }
+
   due(): void {
     this.post({ type: 'tick' })
   }
@@ -109,9 +116,8 @@ export class RunActor implements DeadlineKey {
 
   #turn(): void {
     this.#scheduled = false
-    const { journal, clock, failed } = this.#options
-    // The batch that ends the jam schedules the next turn.
-    if (this.#stopped || journal.waitingBytes > COORDINATOR_LIMITS.eventBytesInFlight) return
+    const { clock, failed, isJammed } = this.#options
+    if (this.#stopped || isJammed()) return
     const turn = new Turn(this.run, clock)
     const taken = this.#waiting
     const count = Math.min(taken.length, COORDINATOR_LIMITS.inputsPerTurn)
@@ -135,17 +141,17 @@ export class RunActor implements DeadlineKey {
     if (!turn.isEmpty) {
       journal.write({
         events: turn.events,
-        ...(journal.checkpointDue ? { state: encodeState(this.run) } : {}),
+        ...(journal.isCheckpointDue(stateBytes(this.run)) ? { state: encodeState(this.run) } : {}),
         durable: () => {
           perform(turn.effects)
           for (const [settled, answer] of turn.answers) settled(answer)
-          if (this.#waiting.length > 0 || this.#more) this.#schedule()
+          this.resume()
         },
         forgotten: () => turn.forget(),
       })
     }
     deadlines.set(this, this.#more ? undefined : (nextDueMs(this.run) ?? undefined))
-    if (this.#waiting.length > 0 || this.#more) this.#schedule()
+    this.resume()
   }
 }
 
@@ -200,6 +206,15 @@ class Turn {
 
 function encodeState(run: Run): Uint8Array {
   return Buffer.from(JSON.stringify(saveRun(run)))
+}
+
+function stateBytes({ keys, live, index }: Run): number {
+  const { checkpointKeyBytes, checkpointWaitingBytes, checkpointAdmittedBytes } = COORDINATOR_LIMITS
+  return (
+    keys.size * checkpointKeyBytes +
+    live.size * checkpointWaitingBytes +
+    index.slots.size * checkpointAdmittedBytes
+  )
 }
 
 const DONE: Answer = { ok: true }
