@@ -14,9 +14,12 @@ export interface BenchContext {
   note(line: string): void
 }
 
-/** One subject to be measured; it gives one figure or several. */
-export interface Bench {
+/** Measures one subject; gives one figure or several. */
+export type Bench = (context: BenchContext) => Promise<readonly Measured[]>
+
+export interface NamedBench {
   readonly name: string
   readonly about: string
-  run(context: BenchContext): Promise<readonly Measured[]>
+  /** Loaded when it runs, so that the parts of the product that it needs are in no other bench's memory. */
+  readonly load: () => Promise<Bench>
 }

@@ -1,6 +1,60 @@
-import type { Bench } from './bench.ts'
-import { create } from './figures/create.ts'
-import { createRate } from './figures/create-rate.ts'
+import type { NamedBench } from './bench.ts'
 
 /** Every bench, in the order in which they run. */
-export const BENCHES: readonly Bench[] = [create, createRate]
+export const BENCHES: readonly NamedBench[] = [
+  {
+    name: 'create',
+    about: 'cold create to the first command’s result, by the driver, against raw runsc',
+    load: async () => (await import('./figures/create.ts')).create,
+  },
+  {
+    name: 'create-rate',
+    about: 'creates per second at saturation, by the driver, against the raw loop',
+    load: async () => (await import('./figures/create-rate.ts')).createRate,
+  },
+  {
+    name: 'pool',
+    about: 'create to the first command’s result over HTTP, from the pool of blanks',
+    load: async () => (await import('./figures/pool.ts')).pool,
+  },
+  {
+    name: 'episodes',
+    about: 'episodes per second end to end, by SDK and daemon, against the raw loop',
+    load: async () => (await import('./figures/episodes.ts')).episodes,
+  },
+  {
+    name: 'exec',
+    about: 'what a buffered command adds to its spawn inside, over HTTP and over the WebSocket',
+    load: async () => (await import('./figures/exec.ts')).exec,
+  },
+  {
+    name: 'stream',
+    about: 'output, upload and download through SDK and daemon, against the raw path to the agent',
+    load: async () => (await import('./figures/stream.ts')).stream,
+  },
+  {
+    name: 'memory',
+    about: 'an idle sandbox with its world prepared, and an idle daemon',
+    load: async () => (await import('./figures/memory.ts')).memory,
+  },
+  {
+    name: 'coordinator',
+    about: '16,000 episodes in flight on the driver in memory, the journal on disk',
+    load: async () => (await import('./figures/coordinator.ts')).coordinator,
+  },
+  {
+    name: 'engine',
+    about: 'records per second of the log, against inserts into bare SQLite',
+    load: async () => (await import('./figures/engine.ts')).engine,
+  },
+  {
+    name: 'teardown',
+    about: 'processor time of ours for each sandbox that ends, and a clean machine after a batch',
+    load: async () => (await import('./figures/teardown.ts')).teardown,
+  },
+  {
+    name: 'crash',
+    about: '500 episodes with the daemon killed twice: nothing lost, doubled or left',
+    load: async () => (await import('./figures/crash.ts')).crash,
+  },
+]

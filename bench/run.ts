@@ -1,12 +1,12 @@
 import { loadavg } from 'node:os'
-import type { Bench, BenchContext } from './bench.ts'
+import type { BenchContext, NamedBench } from './bench.ts'
 import { type Figure, figureOf } from './figure.ts'
 import { benchImage } from './image.ts'
 import { describeMachine } from './machine.ts'
 import type { Report } from './report.ts'
 
 export interface RunOptions {
-  readonly benches: readonly Bench[]
+  readonly benches: readonly NamedBench[]
   readonly samples: boolean
   /** Four times the time for each bench. */
   readonly long: boolean
@@ -14,7 +14,7 @@ export interface RunOptions {
   readonly note: (line: string) => void
 }
 
-const BUDGET_MS = 30_000
+const BUDGET_MS = 5_000
 const LONG_FACTOR = 4
 /** Beyond its budget a bench starts, ends and finishes what it began; one that takes so long hangs. */
 const OVERRUN_MS = 120_000
@@ -41,12 +41,13 @@ export async function runBenches(options: RunOptions): Promise<Report> {
   return { machine, figures, failures }
 }
 
-async function runOne(bench: Bench, options: RunOptions, image: BenchContext['image']) {
+async function runOne(named: NamedBench, options: RunOptions, image: BenchContext['image']) {
   const budgetMs = BUDGET_MS * (options.long ? LONG_FACTOR : 1)
   const overran = AbortSignal.timeout(budgetMs + OVERRUN_MS)
   const signal = AbortSignal.any([options.signal, overran])
   await using scope = new AsyncDisposableStack()
-  return await bench.run({ budgetMs, signal, scope, image, note: options.note })
+  const bench = await named.load()
+  return await bench({ budgetMs, signal, scope, image, note: options.note })
 }
 
 function reasonOf(error: unknown): string {

@@ -6,38 +6,34 @@ import { RawMachine } from '../raw/machine.ts'
 import { benchSpec } from '../spec.ts'
 
 /** Cold starts as many at a time as saturate the machine, each with a command's result and its end. */
-export const createRate: Bench = {
-  name: 'create-rate',
-  about: 'creates per second at saturation, by the driver, against the raw loop',
-  async run(context) {
-    const image = await context.image()
-    const raw = await RawMachine.open(context)
-    const { driver } = await openDriver(context)
-    const concurrency = 2 * availableParallelism()
-    const slice = { total: 8 * concurrency, concurrency }
-    const samples = await interleave(
-      context,
-      { max: 8 },
-      {
-        raw: () =>
-          ratePerSecond(slice, async () => (await raw.startToResult(benchSpec(image))).end()),
-        ours: () =>
-          ratePerSecond(slice, async () => {
-            const sandbox = await driver.create(benchSpec(image))
-            await execTrue(sandbox)
-            await driver.stop(sandbox)
-          }),
-      },
-    )
-    return [
-      {
-        name: 'create-rate',
-        unit: '/s',
-        samples: samples.ours,
-        reference: samples.raw,
-        target: { of: 'ratio', atLeast: 0.9 },
-        note: `${concurrency} in flight, slices of ${slice.total}`,
-      },
-    ]
-  },
+export const createRate: Bench = async (context) => {
+  const image = await context.image()
+  const raw = await RawMachine.open(context)
+  const { driver } = await openDriver(context)
+  const concurrency = 2 * availableParallelism()
+  const slice = { total: 8 * concurrency, concurrency }
+  const samples = await interleave(
+    context,
+    { max: 8 },
+    {
+      raw: () =>
+        ratePerSecond(slice, async () => (await raw.startToResult(benchSpec(image))).end()),
+      ours: () =>
+        ratePerSecond(slice, async () => {
+          const sandbox = await driver.create(benchSpec(image))
+          await execTrue(sandbox)
+          await driver.stop(sandbox)
+        }),
+    },
+  )
+  return [
+    {
+      name: 'create-rate',
+      unit: '/s',
+      samples: samples.ours,
+      reference: samples.raw,
+      target: { of: 'ratio', atLeast: 0.9 },
+      note: `${concurrency} in flight, slices of ${slice.total}`,
+    },
+  ]
 }

@@ -1,7 +1,7 @@
 /** `sandlot bench`: measures this machine's Sandlot against the raw runtime, in a process of its own. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
+import { execPath } from 'node:process'
+import { execa } from 'execa'
 import { repository } from '../config.ts'
 import { note } from '../output/terminal.ts'
 import { ensureMachine } from '../setup/machine.ts'
@@ -21,21 +21,18 @@ export async function benchCommand(
   const flags = (['json', 'samples', 'long'] as const).filter((flag) => options[flag])
   const argv = [...flags.map((flag) => `--${flag}`), ...names]
   const program = join(repository, 'bench/main.ts')
-  const child = spawn(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', program, ...argv],
-    {
-      stdio: 'inherit',
-      env: { ...process.env, SANDLOT_RUNSC: runsc, SANDLOT_HELPER: helper, SANDLOT_AGENT: agent },
-    },
-  )
+  const child = execa(execPath, ['--disable-warning=ExperimentalWarning', program, ...argv], {
+    stdio: 'inherit',
+    reject: false,
+    env: { SANDLOT_RUNSC: runsc, SANDLOT_HELPER: helper, SANDLOT_AGENT: agent },
+  })
   // Ctrl-C reaches both: the bench cleans up, and its end is ours.
   const wait = () => {}
+  const forward = () => void child.kill('SIGTERM')
   process.on('SIGINT', wait)
-  const forward = () => child.kill('SIGTERM')
   process.on('SIGTERM', forward)
-  const [code] = (await once(child, 'exit')) as [number | null]
+  const { exitCode } = await child
   process.off('SIGINT', wait)
   process.off('SIGTERM', forward)
-  return code ?? 1
+  return exitCode ?? 1
 }

@@ -1,0 +1,165 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Image, Sandlot } from 'sandlot'
+import type { Bench, BenchContext } from '../bench.ts'
+import { CREATIONS_MAX, openCoordinator, ROOM } from '../coordinator/alone.ts'
+import { heapBytes } from '../coordinator/garbage.ts'
+import { Turnstile } from '../coordinator/turnstile.ts'
+import { startWorker } from '../coordinator/worker.ts'
+import { BenchDaemon, type DaemonSetting } from '../daemon/daemon.ts'
+import type { Coordinator } from '../inside.ts'
+import { residentBytes } from '../processes.ts'
+import { stateDirectory, temporaryDirectory } from '../temporary.ts'
+
+const IN_FLIGHT = 16_000
+const TOTAL = 2 * IN_FLIGHT
+const WORKERS = 8
+const TASKS_AT_ONCE = 1_000
+const KB = 1_000
+
+/**
+ * Twice as many episodes as are in flight: all in flight wait, then one goes for each that comes. The rate is over all of them,
+ * from the first task to the last result. Sandboxes are in memory, the journal is on disk.
+ */
+export const coordinator: Bench = async (context) => {
+  const rates: number[] = []
+  const kilobytes: number[] = []
+  const endMs = performance.now() + context.budgetMs / 2
+  do {
+    const { perSecond, bytesEach } = await alone(await temporaryDirectory(context))
+    rates.push(perSecond)
+    kilobytes.push(bytesEach / KB)
+  } while (performance.now() < endMs)
+  const { perSecond, bytesEach } = await throughSdk(context)
+  return [
+    {
+      name: 'coordinator',
+      unit: '/s',
+      samples: rates,
+      target: { of: 'value', atLeast: 3_000 },
+      note: `${IN_FLIGHT} in flight, ${WORKERS} workers in this process`,
+    },
+    {
+      name: 'coordinator.sdk',
+      unit: '/s',
+      samples: [perSecond],
+      target: { of: 'value', atLeast: 1_000 },
+      note: 'worker by the SDK in another process',
+    },
+    {
+      name: 'coordinator.memory',
+      unit: 'kB',
+      samples: kilobytes,
+      note: 'heap of a waiting episode, its sandbox in memory and its lease counted',
+    },
+    {
+      name: 'coordinator.resident',
+      unit: 'kB',
+      samples: [bytesEach / KB],
+      note: 'growth of the daemon’s resident memory for each waiting episode, garbage counted',
+    },
+  ]
+}
+
+interface Found {
+  readonly perSecond: number
+  readonly bytesEach: number
+}
+
+async function alone(directory: string): Promise<Found> {
+  await using opened = await openCoordinator(directory)
+  using workers = new DisposableStack()
+  const { coordinator: ours, image } = opened
+  const run = 'bench'
+  const turnstile = new Turnstile(IN_FLIGHT, TOTAL)
+  const before = heapBytes()
+  const beginMs = performance.now()
+  await ours.createRun('default', {
+    name: run,
+    kind: 'worker',
+    from: image,
+    concurrency: IN_FLIGHT,
+  })
+  await putTasks(ours, run, 0, IN_FLIGHT)
+  const slots = IN_FLIGHT / WORKERS
+  for (let each = 0; each < WORKERS; each++) {
+    workers.use(await startWorker(ours, { run, slots, turnstile }))
+  }
+  await turnstile.full
+  const fullMs = performance.now()
+  const bytesEach = (heapBytes() - before) / IN_FLIGHT
+  const onMs = performance.now()
+  const reading = countResults(ours, run)
+  turnstile.open()
+  await putTasks(ours, run, IN_FLIGHT, TOTAL)
+  await ours.closeRun('default', run)
+  const results = await reading
+  if (results !== TOTAL) throw new Error(`${results} results of ${TOTAL}`)
+  const elapsedMs = fullMs - beginMs + (performance.now() - onMs)
+  return { perSecond: TOTAL / (elapsedMs / 1000), bytesEach }
+}
+
+async function putTasks(ours: Coordinator, run: string, from: number, to: number): Promise<void> {
+  for (let first = from; first < to; first += TASKS_AT_ONCE) {
+    const tasks = Array.from({ length: Math.min(TASKS_AT_ONCE, to - first) }, (_, index) => ({
+      key: `task-${first + index}`,
+      json: JSON.stringify({ number: first + index, prompt: 'Write a function that adds.' }),
+    }))
+    await ours.putTasks('default', run, tasks)
+  }
+}
+
+async function countResults(ours: Coordinator, run: string): Promise<number> {
+  let after: string | undefined
+  for (let count = 0; ; ) {
+    const query = { limit: 1_000, waitMs: 1_000, ...(after ? { after } : {}) }
+    const page = await ours.getResults('default', run, query)
+    count += page.rows.length
+    after = page.cursor
+    if (page.done) return count
+  }
+}
+
+async function throughSdk(context: BenchContext): Promise<Found> {
+  const directory = await temporaryDirectory(context)
+  const setting: DaemonSetting = {
+    dataDirectory: join(directory, 'data'),
+    runDirectory: await stateDirectory(context),
+    options: {
+      driver: 'fake',
+      poolTarget: 0,
+      creationsMax: CREATIONS_MAX,
+      cpus: ROOM.cpus,
+      memoryBytes: ROOM.memoryBytes,
+      sandboxesMax: ROOM.sandboxes,
+    },
+  }
+  const daemon = context.scope.use(await BenchDaemon.start(setting))
+  const client = context.scope.use(new Sandlot(daemon))
+  const content = join(directory, 'content')
+  await mkdir(content)
+  await writeFile(join(content, 'motd'), 'bench\n')
+  const { id: from } = await client.images.build(Image.directory(content))
+  const turnstile = new Turnstile(IN_FLIGHT, TOTAL)
+  const before = residentBytes(daemon.pid)
+  const beginMs = performance.now()
+  const run = client.rollouts.map(
+    Array.from({ length: TOTAL }, (_, index) => ({ id: index, prompt: 'Write a function.' })),
+    async () => {
+      await new Promise<void>((go) => turnstile.enter(go))
+      return { reward: 1 }
+    },
+    { from, concurrency: IN_FLIGHT, signal: context.signal },
+  )
+  const reading = run.wait()
+  await Promise.race([turnstile.full, reading])
+  const bytesEach = (residentBytes(daemon.pid) - before) / IN_FLIGHT
+  turnstile.open()
+  const rows = await reading
+  const elapsedMs = performance.now() - beginMs
+  const wrong = rows.find(({ outcome, reward }) => outcome !== 'graded' || reward !== 1)
+  if (rows.length !== TOTAL || wrong) {
+    throw new Error(`${rows.length} results of ${TOTAL}; ${wrong?.outcome}: ${wrong?.error}`)
+  }
+  return { perSecond: TOTAL / (elapsedMs / 1000), bytesEach }
+}

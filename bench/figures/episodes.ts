@@ -1,0 +1,72 @@
+import { availableParallelism } from 'node:os'
+import { Sandlot } from 'sandlot'
+import type { Bench } from '../bench.ts'
+import { Api } from '../daemon/api.ts'
+import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
+import { poolFull } from '../daemon/pool.ts'
+import { interleave, ratePerSecond } from '../interleave.ts'
+import { RawMachine } from '../raw/machine.ts'
+import { benchSpec, TRUE_COMMAND } from '../spec.ts'
+
+/**
+ * Whole episodes: created, one command, graded by a command in a second world, torn down, recorded; by the SDK in this process and a
+ * daemon in another. The pool is full when a slice begins and the slice ends when it is full again, so that no start is had
+ * for free. The raw loop starts a sandbox, has one result and kills it, as many at a time.
+ */
+export const episodes: Bench = async (context) => {
+  const image = await context.image()
+  const raw = await RawMachine.open(context)
+  const daemon = context.scope.use(await BenchDaemon.start(await daemonSetting(context, {})))
+  const client = context.scope.use(new Sandlot(daemon))
+  using api = new Api(daemon)
+  const concurrency = 2 * availableParallelism()
+  const total = 10 * concurrency
+  const ours = async () => {
+    await poolFull(api, context)
+    const startedMs = performance.now()
+    await runEpisodes(client, { from: image.id, total, concurrency })
+    await poolFull(api, context)
+    return total / ((performance.now() - startedMs) / 1000)
+  }
+  const samples = await interleave(
+    context,
+    { max: 6 },
+    {
+      raw: () =>
+        ratePerSecond({ total, concurrency }, async () =>
+          (await raw.startToResult(benchSpec(image))).end(),
+        ),
+      ours,
+    },
+  )
+  return [
+    {
+      name: 'episodes',
+      unit: '/s',
+      samples: samples.ours,
+      reference: samples.raw,
+      target: { of: 'ratio', atLeast: 0.8 },
+      note: `${concurrency} in flight, slices of ${total}`,
+    },
+  ]
+}
+
+async function runEpisodes(
+  client: Sandlot,
+  options: { readonly from: string; readonly total: number; readonly concurrency: number },
+): Promise<void> {
+  const { from, total, concurrency } = options
+  const tasks = Array.from({ length: total }, (_, index) => index)
+  const run = client.rollouts.map(
+    tasks,
+    async ({ sandbox }) => {
+      await sandbox.exec(TRUE_COMMAND)
+    },
+    { from, concurrency, grade: { run: TRUE_COMMAND, in: 'world' } },
+  )
+  const rows = await run.wait()
+  const wrong = rows.filter(({ outcome, reward }) => outcome !== 'graded' || reward !== 1)
+  if (rows.length === total && wrong.length === 0) return
+  const why = wrong[0] ? `${wrong[0].outcome}: ${wrong[0].error}` : `${rows.length} rows`
+  throw new Error(`${wrong.length} of ${total} episodes were not graded 1 (${why})`)
+}
