@@ -15,6 +15,7 @@ impl Agent {
             }
             b"watch" => {
                 self.streams.add(stream, Stream::Watch);
+                self.tell_known_flags(stream);
                 Ok(())
             }
             b"stats" => {

@@ -74,11 +74,11 @@ export interface SandboxSpec {
   readonly lifetimeMs?: number
 }
 
-/** `grade` over main's files. */
+/** A second world, opened when `main` has certainly ended. */
 export interface GradeWorldSpec {
   readonly world: string
-  /** An ended world whose files are seen below this world's own. */
-  readonly below: string
+  /** What it shows below its own files: those that `main` left over the image, or the image alone. */
+  readonly shows: 'main' | 'image'
 }
 
 export const FATES = [
@@ -181,7 +181,10 @@ export interface RuntimeDriver extends AsyncDisposable {
   /** A cold start: the same result as createBlank + checkout, with the layers as mounts of the sandbox's own specification. */
   create(spec: SandboxSpec, wait?: Wait): Promise<Sandbox>
 
-  /** Ends world `below` for certain, then opens `world` over its files. Fails with `world_not_empty` when it won't end. */
+  /**
+   * Ends `main` for certain, then opens another world. Files of `main` can still be read and written by file requests; nothing runs
+   * there any more. Fails with `world_not_empty` when it won't end.
+   */
   openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait?: Wait): Promise<void>
 
   /** What it uses now. */

@@ -143,6 +143,10 @@ impl Execs {
             .ok_or_else(|| Failure::new(Code::ExecUnknown, "no such exec"))
     }
 
+    pub fn name(&self, serial: u32) -> Option<String> {
+        self.all.get(&serial).map(|exec| exec.name.clone())
+    }
+
     pub fn starting(&self, serial: u32) -> bool {
         self.all.get(&serial).is_some_and(|exec| exec.state == State::Starting)
     }

@@ -50,8 +50,12 @@ impl Agent {
             }
         }
         exec.watch(at, position, &self.poller);
+        let (flooded, world) = (exec.outputs[at].kept.lost() > 0, exec.world);
         if let Some(id) = exec.reader {
             self.streams.mark_ready(id);
+        }
+        if flooded {
+            self.flag_output(world, serial);
         }
         self.settle_exec(serial);
     }

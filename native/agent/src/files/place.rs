@@ -111,7 +111,8 @@ impl Place {
         let mode = libc::S_IFIFO | entry.mode;
         check(unsafe { libc::mknodat(parent.raw(), c_name.as_ptr(), mode, 0) })
             .map_err(|errno| failed(errno, &entry.name))?;
-        self.own(&parent, &name, entry)
+        self.own(&parent, &name, entry)?;
+        self.set_time_at(&parent, &name, entry)
     }
 
     /// The directory of an entry, made if need be, and its last name.

@@ -40,6 +40,7 @@ pub struct World {
     refused: u64,
     told_pids: bool,
     told_disk: bool,
+    told_output: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,6 +43,26 @@ impl Agent {
         }
     }
 
+    /// Bytes of a command's output were dropped: it printed more than is kept.
+    pub fn flag_output(&mut self, world: usize, serial: u32) {
+        if !core::mem::replace(&mut self.worlds[world].told_output, true) {
+            let exec = self.execs.name(serial);
+            self.tell_flag(world, "output", exec.as_deref());
+        }
+    }
+
+    /// A new watcher hears of flags that were met before it came: an earlier one may have gone with them.
+    pub fn tell_known_flags(&mut self, id: u32) {
+        for at in 0..self.worlds.len() {
+            let world = &self.worlds[at];
+            let known = [("pids", world.told_pids), ("disk", world.told_disk), ("output", world.told_output)];
+            for (flag, _) in known.into_iter().filter(|(_, told)| *told) {
+                let event = flag_event(&self.worlds[at].name, flag, None);
+                self.tell(id, event);
+            }
+        }
+    }
+
     /// Looks whether a command has filled the writable layer.
     pub fn look_at_disk(&mut self, world: usize, exec: &str) {
         let Ok(space) = space(self.worlds[world].upper().as_bytes()) else {
@@ -56,13 +76,15 @@ impl Agent {
 
     fn tell_flag(&mut self, world: usize, flag: &'static str, exec: Option<&str>) {
         let name = self.worlds[world].name.clone();
-        self.tell_watchers(|| {
-            let map = pack::map().text("kind", "flag").text("world", &name).text("flag", flag);
-            match exec {
-                Some(exec) => map.text("exec", exec),
-                None => map,
-            }
-        });
+        self.tell_watchers(|| flag_event(&name, flag, exec));
+    }
+}
+
+fn flag_event(world: &str, flag: &str, exec: Option<&str>) -> Map {
+    let map = pack::map().text("kind", "flag").text("world", world).text("flag", flag);
+    match exec {
+        Some(exec) => map.text("exec", exec),
+        None => map,
     }
 }
 

@@ -54,6 +54,7 @@ impl Agent {
             refused: 0,
             told_pids: false,
             told_disk: false,
+            told_output: false,
         };
         world.population.watch(&self.poller, Interest::CHANGE);
         world.refusals.watch(&self.poller, Interest::CHANGE);

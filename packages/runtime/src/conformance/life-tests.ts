@@ -54,7 +54,7 @@ export function lifeTests(harness: DriverHarness, driverTest: DriverTest): void 
     await expect(sleeping).rejects.toBeInstanceOf(GuestLost)
     await expect(sandbox.guest.stats()).rejects.toBeInstanceOf(GuestLost)
     await expect(driver.usage(sandbox)).rejects.toMatchObject({ code: 'sandbox_gone' })
-    const grade = { world: 'grade', below: 'main' }
+    const grade = { world: 'grade', shows: 'main' } as const
     await expect(driver.openGradeWorld(sandbox, grade)).rejects.toMatchObject({
       code: 'sandbox_gone',
     })

@@ -13,7 +13,7 @@ export function worldTests(harness: DriverHarness, driverTest: DriverTest): void
       mode: 'buffered',
     })
     await sleeping.started
-    await driver.openGradeWorld(sandbox, { world: 'grade', below: 'main' })
+    await driver.openGradeWorld(sandbox, { world: 'grade', shows: 'main' })
     expect(await sleeping.result).toMatchObject({ signal: 9 })
     const seen = await shell(sandbox, SHELL.countProcesses, { world: 'grade' })
     // The world's init, the shell, ls or grep.
@@ -26,4 +26,17 @@ export function worldTests(harness: DriverHarness, driverTest: DriverTest): void
     expect(await readText(sandbox, 'grade', '/work')).toBe('changed\n')
     await expect(shell(sandbox, SHELL.echo)).rejects.toMatchObject({ code: 'world_not_open' })
   })
+
+  driverTest(
+    'a clean world shows the image alone, main’s files stay readable',
+    async ({ driver }) => {
+      const sandbox = await driver.create(specFor(harness))
+      await shell(sandbox, SHELL.leaveDaemon)
+      await driver.openGradeWorld(sandbox, { world: 'grade', shows: 'image' })
+      expect(await readText(sandbox, 'main', '/work')).toBe('answer\n')
+      await expect(readText(sandbox, 'grade', '/work')).rejects.toMatchObject({ code: 'not_found' })
+      expect(await shell(sandbox, SHELL.echo, { world: 'grade' })).toMatchObject({ exitCode: 0 })
+      await expect(shell(sandbox, SHELL.echo)).rejects.toMatchObject({ code: 'world_not_open' })
+    },
+  )
 }

@@ -100,8 +100,8 @@ export class FakeDriver implements RuntimeDriver {
   async openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait: Wait = {}): Promise<void> {
     wait.signal?.throwIfAborted()
     const found = this.#living(sandbox)
-    await found.guest.endWorld(grade.below, wait)
-    await found.guest.openWorld(worldSpec(found.spec, grade.world, grade.below))
+    await found.guest.endWorld('main', wait)
+    await found.guest.openWorld(worldSpec(found.spec, grade.world, grade.shows))
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {
@@ -170,13 +170,13 @@ export class FakeDriver implements RuntimeDriver {
   }
 }
 
-function worldSpec(spec: SandboxSpec, world: string, below?: string) {
+function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['shows']) {
   const sizes = sizesOf(spec.limits)
   return {
     world,
     layers: [],
-    ...(below === undefined ? {} : { below }),
-    upperBytes: below === undefined ? sizes.upperBytes : sizes.gradeUpperBytes,
+    ...(shows === 'main' ? { below: 'main' } : {}),
+    upperBytes: shows === undefined ? sizes.upperBytes : sizes.gradeUpperBytes,
     upperInodes: sizes.upperInodes,
     shmBytes: sizes.shmBytes,
     pidsMax: spec.limits.pidsMax,

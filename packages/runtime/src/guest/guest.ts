@@ -165,8 +165,8 @@ export type GuestNews =
   | {
       readonly kind: 'flag'
       readonly world: string
-      /** A limit that was met and survived: processes, or space of the writable layer. */
-      readonly flag: 'pids' | 'disk'
+      /** A limit that was met and survived: processes, space of the writable layer, kept output. */
+      readonly flag: 'pids' | 'disk' | 'output'
       readonly exec?: string
     }
 

@@ -51,7 +51,7 @@ export const news = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('flag'),
     world: text,
-    flag: z.enum(['pids', 'disk']),
+    flag: z.enum(['pids', 'disk', 'output']),
     exec: text.exactOptional(),
   }),
 ])

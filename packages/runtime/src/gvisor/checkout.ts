@@ -56,7 +56,7 @@ export async function dress(
   }
 }
 
-/** Ends the world below for certain, then opens another over its files. */
+/** Ends the episode's world for certain, then opens another. */
 export async function openGradeWorld(
   instance: Instance,
   grade: GradeWorldSpec,
@@ -65,9 +65,9 @@ export async function openGradeWorld(
   const { guest } = instance
   const { spec } = instance.sandbox()
   try {
-    await endWorld(guest, grade.below, signal)
+    await endMain(guest, signal)
     const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
-    await guest.openWorld(worldSpec(spec, grade.world, grade.below), wait)
+    await guest.openWorld(worldSpec(spec, grade.world, grade.shows), wait)
   } catch (error) {
     if (error instanceof GuestLost) throw await sandboxGone(instance, error)
     throw error
@@ -75,13 +75,13 @@ export async function openGradeWorld(
 }
 
 /** Without an answer in time it is not certain, and so not ended. */
-async function endWorld(guest: Guest, world: string, signal: AbortSignal): Promise<void> {
+async function endMain(guest: Guest, signal: AbortSignal): Promise<void> {
   try {
-    await guest.endWorld(world, { signal, timeoutMs: RUNTIME_LIMITS.endWorldMs })
+    await guest.endWorld('main', { signal, timeoutMs: RUNTIME_LIMITS.endWorldMs })
   } catch (error) {
     const notEmpty = error instanceof GuestError && error.code === 'not_empty'
     if (!notEmpty && !(error instanceof GuestTimeout)) throw error
-    throw new DriverError('world_not_empty', `world ${world} would not end`, {
+    throw new DriverError('world_not_empty', 'world main would not end', {
       hint: 'grade in a fresh sandbox',
       cause: error,
     })
@@ -114,14 +114,15 @@ function configuration(spec: SandboxSpec): GuestConfiguration {
   return { sandbox: id, detachedMs, ...(lifetimeMs === undefined ? {} : { lifetimeMs }) }
 }
 
-function worldSpec(spec: SandboxSpec, world: string, below?: string): WorldSpec {
+/** `shows` tells a grader's world from the episode's. */
+function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['shows']): WorldSpec {
   const { limits, layers } = spec
   const sizes = sizesOf(limits)
-  const grade = below !== undefined
+  const grade = shows !== undefined
   return {
     world,
     layers: layers.map((_, index) => layerMountPoint(index)).reverse(),
-    ...(grade ? { below } : {}),
+    ...(shows === 'main' ? { below: 'main' } : {}),
     upperBytes: grade ? sizes.gradeUpperBytes : sizes.upperBytes,
     upperInodes: grade ? sizes.gradeUpperInodes : sizes.upperInodes,
     shmBytes: sizes.shmBytes,

@@ -28,7 +28,9 @@ type Fenced = AttemptAddress & { readonly token: number }
 export function openGrading(work: SandboxWork): Grading {
   const { record, node, clock, signal, actor, warn } = work
   const { grade } = record.specification
-  const world = grade?.in === 'world' ? 'grade' : 'main'
+  const place = grade?.in ?? 'same'
+  const world = place === 'same' ? 'main' : 'grade'
+  const shows = place === 'clean' ? 'image' : 'main'
   /** Sandboxes in which a command grades at this moment, by token. */
   const grading = new Map<number, string>()
 
@@ -74,7 +76,7 @@ export function openGrading(work: SandboxWork): Grading {
 
   async function prepare(sandbox: string, files: CommandGrade['files'] & {}) {
     const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
-    if (world === 'grade') await node.openGradeWorld({ sandbox }, wait)
+    if (world === 'grade') await node.openGradeWorld({ sandbox, shows }, wait)
     if (files.length > 0) await node.putFiles({ sandbox, world, files }, wait)
   }
 

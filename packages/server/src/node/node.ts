@@ -21,6 +21,7 @@ import type {
   NodePort,
   NodeSandbox,
   NodeWait,
+  OpenGradeWorldRequest,
   PutFilesRequest,
   ReleaseRequest,
   SandboxEnded,
@@ -123,11 +124,14 @@ export class Node implements NodePort {
     }
   }
 
-  async openGradeWorld({ sandbox }: { sandbox: string }, wait?: NodeWait): Promise<void> {
+  async openGradeWorld(
+    { sandbox, shows = 'main' }: OpenGradeWorldRequest,
+    wait?: NodeWait,
+  ): Promise<void> {
     using lent = await this.sandboxes.lend(sandbox)
     const entry = this.sandboxes.entries.get(sandbox)
     if (!entry) return
-    entry.gradeWorld ??= this.#openGradeWorld(sandbox).catch((error) => {
+    entry.gradeWorld ??= this.#openGradeWorld(sandbox, shows).catch((error) => {
       entry.gradeWorld = undefined
       throw error
     })
@@ -196,16 +200,12 @@ export class Node implements NodePort {
     return await this.commands.run(lent, request, true)
   }
 
-  async #openGradeWorld(sandbox: string): Promise<void> {
+  async #openGradeWorld(sandbox: string, shows: 'main' | 'image'): Promise<void> {
     const running = this.sandboxes.entries.get(sandbox)?.sandbox
     if (!running) return
     const signal = AbortSignal.timeout(SERVER_LIMITS.gradeWorldMs)
     try {
-      await this.#parts.driver.openGradeWorld(
-        running,
-        { world: 'grade', below: 'main' },
-        { signal },
-      )
+      await this.#parts.driver.openGradeWorld(running, { world: 'grade', shows }, { signal })
     } catch (error) {
       // It was opened before, and the answer was lost.
       if (!(error instanceof GuestError && error.code === 'exists')) throw error

@@ -43,8 +43,11 @@ export interface NodePort {
     wait?: NodeWait,
   ): Promise<{ readonly processes: number }>
 
-  /** Ends `main` for certain and opens `grade` over its files. Asked again when it is open, it answers at once. */
-  openGradeWorld(request: { readonly sandbox: string }, wait?: NodeWait): Promise<void>
+  /**
+   * Ends `main` for certain and opens `grade`, over its files or over the image alone. Asked again when it is open, it answers
+   * at once.
+   */
+  openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void>
 
   /** Writes files whose contents are blobs, with missing directories. Asked again it writes them again. `blob_unknown`. */
   putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void>
@@ -63,6 +66,12 @@ export interface NodePort {
 
   /** How many sandboxes of these resources the node can hold. */
   capacity(resources: Resources): Promise<NodeCapacity>
+}
+
+export interface OpenGradeWorldRequest {
+  readonly sandbox: string
+  /** Default `main`. */
+  readonly shows?: 'main' | 'image'
 }
 
 export interface NodeWait {
