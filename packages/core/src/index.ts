@@ -16,6 +16,11 @@
  *   append fails, the run in memory is ahead of the log: drop it and recover.
  * - `advance` throws `SandlotError` for what a caller may not do (a conflicting task, a closed run)
  *   and then has changed nothing. What is merely late or doubled gives `ignored` and no events.
+ * - Effects are started in their order. Rows are appended by their `seq`, and kept with it, so that
+ *   `results_recorded { through }` speaks of all before it.
+ * - An offer goes to the connection by which its worker is attached, and only while `isCurrent`
+ *   holds: it may have grown old on its way. `worker_attached` and `worker_detached` are told in the
+ *   order of the connections.
  * - `step.more`: decisions are left over (a step is bounded); tick again once other work had its
  *   turn. `nextDueMs` says "now" meanwhile.
  *
@@ -27,7 +32,8 @@
  * const step = recover(run, nowMs, tail)     // before any input; append its events, then its effects
  * ```
  * Then the nodes are asked what they hold: whatever `ownsSandbox` denies is ended, and a live
- * attempt's sandbox that is gone becomes a `sandbox_lost`. Do the same from time to time while
+ * attempt's sandbox that is gone becomes a `sandbox_lost`. Workers attach anew with the tokens they
+ * hold. Do the same from time to time while
  * running: a message may be lost, an owner may not.
  *
  * ## Checkpoints

@@ -34,6 +34,7 @@ export function settle(run: Run, episode: Episode, settled: Settled): Ending {
   if (action === 'mask' || action === 'drop' || action === 'drop-group') return none
   if (action === 'zero') return { ...none, valid: true, reward: 0 }
   if (!rule.valid) return none
+  if (rule.reward === 'verdict' && !settled.verdict) throw new Error(`${outcome} needs a verdict`)
   if (rule.reward !== 'zero' && settled.verdict) {
     const { reward, rewards } = settled.verdict
     return { next: 'final', outcome, valid: true, reward, rewards, cause }

@@ -46,7 +46,11 @@ export type Effect =
   | { readonly type: 'group_completed'; readonly group: string; readonly members: number }
   | { readonly type: 'status_changed'; readonly status: RunStatus; readonly reason: string | null }
 
-/** Give the worker its lease. Answered by `lease_taken`, then `reported`. */
+/**
+ * Give the worker its lease: on the connection it is attached by, and only while `isCurrent` holds.
+ * Answered by `lease_taken`, then `reported`. It may come again after a restart, even after its
+ * report: a worker ignores a token that it has seen.
+ */
 export interface LeaseOffer extends InSandbox, StoredData {
   readonly type: 'offer_lease'
   readonly phase: 'agent' | 'grade'

@@ -34,6 +34,8 @@ export interface WorkerHooks {
 export function createFakeWorker(world: World, name: string, hooks: WorkerHooks): FakeWorker {
   const { timeline, random, scenario, truth } = world
   const held = new Map<number, Held>()
+  /** An offer may come again, even after its report. */
+  const seen = new Set<number>()
   let alive = true
   let connection: number | null = null
   let connections = 0
@@ -82,7 +84,8 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
       return connection
     },
     offer(offer) {
-      if (!alive || held.has(offer.token)) return
+      if (!alive || seen.has(offer.token)) return
+      seen.add(offer.token)
       const outbox = createOutbox(
         world,
         () => isMine(lease),
