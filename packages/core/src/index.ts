@@ -32,9 +32,8 @@
  * const step = recover(run, nowMs, tail)     // before any input; append its events, then its effects
  * ```
  * Then the nodes are asked what they hold: whatever `ownsSandbox` denies is ended, and a live
- * attempt's sandbox that is gone becomes a `sandbox_lost`. Workers attach anew with the tokens they
- * hold. Do the same from time to time while
- * running: a message may be lost, an owner may not.
+ * attempt's sandbox that is gone becomes a `sandbox_lost`. Do that from time to time while running
+ * as well: a message may be lost, an owner may not. Workers attach anew with the tokens they hold.
  *
  * ## Checkpoints
  * `JSON.stringify(saveRun(run))` at a position of the log lets everything before it be trimmed.
