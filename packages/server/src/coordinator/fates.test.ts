@@ -1,0 +1,153 @@
+import { type Outcome, SANDBOX_ENDINGS, SandlotError, type WorkerReport } from '@sandlot/protocol'
+import { describe, expect, test } from 'vitest'
+import { until } from './simulated/settle.ts'
+import { runCreate, type Simulation, simulate, someTasks, startRun } from './simulated/setup.ts'
+import { type SimulatedWorker, startSimulatedWorker } from './simulated/worker.ts'
+
+const DONE: WorkerReport = { kind: 'returned', reward: 1 }
+
+/** Time goes on until the run is over: retries wait for it. Meanwhile the worker is heard. */
+async function overTime(simulation: Simulation, worker: SimulatedWorker) {
+  await until('the run is over', async () => {
+    worker.renew()
+    simulation.clock.advance(10)
+    return (await simulation.view('a')).state === 'finished'
+  })
+  return await simulation.results('a')
+}
+
+async function leased(more: Parameters<typeof runCreate>[1] = {}) {
+  const simulation = await simulate()
+  await startRun(simulation, runCreate('a', more), someTasks(1))
+  const worker = await startSimulatedWorker(simulation.coordinator, { run: 'a' })
+  await until('the lease is there', () => worker.held.size === 1)
+  const [lease] = worker.held.values()
+  if (!lease) throw new Error('no lease')
+  return { simulation, worker, lease }
+}
+
+describe('a sandbox that ends by itself', () => {
+  const outcomes = {
+    lost: 'infra_lost',
+    protocol: 'infra_lost',
+    oom_host: 'infra_lost',
+    oom_limit: 'sandbox_oom',
+    expired: 'cancelled_user',
+    stopped: 'cancelled_user',
+  } satisfies Record<(typeof SANDBOX_ENDINGS)[number], Outcome>
+
+  test.each(SANDBOX_ENDINGS)('%s: the worker is told, and its reward is void', async (kind) => {
+    const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
+    await using _ = simulation
+    simulation.node.kill(lease.sandbox, kind)
+    await until('it is told', () => worker.events.some((event) => event.kind === 'revoked'))
+    worker.report(lease, DONE)
+    const [row] = await overTime(simulation, worker)
+    expect(row?.outcome).toBe(outcomes[kind])
+    expect(row?.reward).toBe(kind === 'oom_limit' ? 0 : null)
+    expect(row?.cause.join()).toContain(`killed: ${kind}`)
+  })
+
+  test('is found by comparing when the news of it was lost', async () => {
+    const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
+    await using _ = simulation
+    simulation.node.kill(lease.sandbox, 'lost', true)
+    simulation.clock.advance(50_000)
+    const [row] = await overTime(simulation, worker)
+    expect(row).toMatchObject({ outcome: 'infra_lost', reward: null })
+  })
+
+  test('while no daemon was there is found by the next one', async () => {
+    const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
+    await using _ = simulation
+    await simulation.coordinator[Symbol.asyncDispose]()
+    simulation.node.kill(lease.sandbox, 'lost')
+    await simulation.restart()
+    await worker.reconnect(simulation.coordinator)
+    worker.report(lease, DONE)
+    const [row] = await overTime(simulation, worker)
+    expect(row).toMatchObject({ outcome: 'infra_lost', reward: null })
+  })
+
+  test('before its release overrules the reward that was reported', async () => {
+    const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
+    await using _ = simulation
+    simulation.node.kill(lease.sandbox, 'lost', true)
+    worker.report(lease, DONE)
+    const [row] = await overTime(simulation, worker)
+    expect(row).toMatchObject({ outcome: 'infra_lost', reward: null })
+  })
+
+  test('is tried again in another one while a retry is left', async () => {
+    await using simulation = await simulate()
+    await startRun(simulation, runCreate('a'), someTasks(1))
+    const worker = await startSimulatedWorker(simulation.coordinator, {
+      run: 'a',
+      work: ({ attempt }) => (attempt === 1 ? undefined : DONE),
+    })
+    await until('the lease is there', () => worker.held.size === 1)
+    const [first] = worker.held.values()
+    simulation.node.kill(first?.sandbox ?? '', 'lost')
+    const [row] = await overTime(simulation, worker)
+    expect(row).toMatchObject({ outcome: 'graded', reward: 1, attempt: 2 })
+    expect(row?.attempts.map(({ outcome }) => outcome)).toEqual(['infra_lost', 'graded'])
+    expect(row?.sandbox).not.toBe(first?.sandbox)
+    expect(simulation.node.living.size).toBe(0)
+  })
+})
+
+describe('a sandbox that is nobody’s', () => {
+  test('is released by the next daemon', async () => {
+    const { simulation, lease } = await leased()
+    await using _ = simulation
+    const { node, engine } = simulation
+    const known = node.living.get(lease.sandbox)
+    const { id } = await simulation.view('a')
+    const strays = [`sb_${id.slice(3, 13)}0000990001`, 'sb_aaaaaaaaaaaaaaaaaaaa']
+    for (const sandbox of [...strays, 'sb_bbbbbbbbbbbbbbbbbbbb']) {
+      const owner = sandbox.startsWith('sb_b') ? 'client' : 'a/t99/1'
+      if (known) node.living.set(sandbox, { ...known, sandbox, owner })
+    }
+    await simulation.restart()
+    await until('they are gone', () => strays.every((sandbox) => !node.living.has(sandbox)))
+    expect([...node.living.keys()].sort()).toEqual(
+      ['sb_bbbbbbbbbbbbbbbbbbbb', lease.sandbox].sort(),
+    )
+    expect(engine).toBeDefined()
+  })
+})
+
+describe('a creation that fails', () => {
+  test.each([
+    ['image_unknown', 'task_invalid', 1],
+    ['capacity', 'infra_create', 3],
+    ['create_failed', 'infra_create', 3],
+    ['internal', 'infra_create', 3],
+  ] as const)('with %s is %s', async (code, outcome, attempts) => {
+    await using simulation = await simulate({
+      onAcquire() {
+        throw new SandlotError(code, 'no such luck')
+      },
+    })
+    await startRun(simulation, runCreate('a'), someTasks(1))
+    const worker = await startSimulatedWorker(simulation.coordinator, { run: 'a' })
+    const [row] = await overTime(simulation, worker)
+    expect(row).toMatchObject({ outcome, reward: null, attempt: attempts })
+    expect(row?.cause.join()).toContain('no such luck')
+  })
+
+  test('by taking too long is given up, and what came of it is released', async () => {
+    let open = () => {}
+    await using simulation = await simulate({
+      onAcquire: () => new Promise<void>((resolve) => (open = resolve)),
+    })
+    const run = runCreate('a', { timeout: { create: 100 }, retry: { infra: 0 } })
+    await startRun(simulation, run, someTasks(1))
+    const worker = await startSimulatedWorker(simulation.coordinator, { run: 'a' })
+    await until('it is being created', async () => (await simulation.view('a')).counts.running > 0)
+    const [row] = await overTime(simulation, worker)
+    expect(row).toMatchObject({ outcome: 'infra_create', valid: false })
+    open()
+    await until('nothing lives', () => simulation.node.living.size === 0)
+  })
+})

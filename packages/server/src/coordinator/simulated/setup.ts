@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Engine, openSqliteEngine } from '@sandlot/engine'
+import type { ResultRow, RunCreate, RunView, TaskPut } from '@sandlot/protocol'
+import { Coordinator } from '../coordinator.ts'
+import { createManualClock, type ManualClock } from './clock.ts'
+import { SimulatedNode, type SimulatedNodeOptions } from './node.ts'
+import { until } from './settle.ts'
+
+/** A coordinator on a real engine in a fresh directory, with a node and a clock that the test drives. */
+export interface Simulation extends AsyncDisposable {
+  readonly engine: Engine
+  readonly clock: ManualClock
+  readonly node: SimulatedNode
+  readonly coordinator: Coordinator
+  /** What the daemon's log would say. */
+  readonly warnings: string[]
+  /** Stops the coordinator and starts another one on the same engine and node. */
+  restart(): Promise<Coordinator>
+  view(run: string): Promise<RunView>
+  /** Waits until the run is finished; gives its rows by key. */
+  results(run: string): Promise<ResultRow[]>
+}
+
+export async function simulate(options: SimulatedNodeOptions = {}): Promise<Simulation> {
+  const directory = await mkdtemp(join(tmpdir(), 'coordinator-'))
+  const engine = await openSqliteEngine({ directory })
+  const clock = createManualClock()
+  const node = new SimulatedNode(options)
+  const warnings: string[] = []
+  let coordinator = await start()
+
+  async function start(): Promise<Coordinator> {
+    const started = new Coordinator({
+      ...{ engine, node, clock },
+      imageDigest: async (id) => (id === 'im_none' ? undefined : `sha256:${id}`),
+      warn: (message, error) => warnings.push(`${message}: ${String(error)}`),
+    })
+    await started.recover()
+    return started
+  }
+
+  return {
+    ...{ engine, clock, node, warnings },
+    get coordinator() {
+      return coordinator
+    },
+    async restart() {
+      await coordinator[Symbol.asyncDispose]()
+      coordinator = await start()
+      return coordinator
+    },
+    view: (run) => coordinator.getRun('default', run),
+    async results(run) {
+      await until('the run is over', async () => {
+        return (await coordinator.getRun('default', run)).state === 'finished'
+      })
+      const { rows } = await coordinator.getResults('default', run, { limit: 1_000 })
+      return rows.sort((a, b) => (a.key < b.key ? -1 : 1))
+    },
+    async [Symbol.asyncDispose]() {
+      await coordinator[Symbol.asyncDispose]()
+      await engine[Symbol.asyncDispose]()
+      await rm(directory, { recursive: true })
+    },
+  }
+}
+
+export function runCreate(name: string, more: Partial<RunCreate> = {}): RunCreate {
+  return { name, kind: 'worker', from: 'im_a', concurrency: 4, ...more }
+}
+
+/** Tasks `t0`, `t1`, … */
+export function someTasks(count: number, from = 0): TaskPut[] {
+  return Array.from({ length: count }, (_, i) => ({
+    key: `t${from + i}`,
+    json: `{"n":${from + i}}`,
+  }))
+}
+
+/** A run with its tasks, closed. */
+export async function startRun(
+  { coordinator }: Simulation,
+  run: RunCreate,
+  tasks: readonly TaskPut[],
+): Promise<void> {
+  await coordinator.createRun('default', run)
+  await coordinator.putTasks('default', run.name, tasks)
+  await coordinator.closeRun('default', run.name)
+}
