@@ -1,9 +1,35 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+
+/** Files that start real sandboxes: they take whole processors, so they run after all others, one at a time. */
+const onGvisor = [
+  'e2e/*.test.ts',
+  'packages/runtime/src/gvisor/{conformance,driver,recover}.test.ts',
+]
 
 export default defineConfig({
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'e2e/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'units',
+          include: ['packages/*/src/**/*.test.ts', 'docs/**/*.test.ts', 'e2e/sdk/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...onGvisor],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'sandboxes',
+          include: onGvisor,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+        },
+      },
+    ],
   },
 })

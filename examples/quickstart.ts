@@ -1,29 +1,25 @@
-import { Image, Sandlot } from 'sandlot'
-
-await using client = await Sandlot.local()
+import { Image, pythonFunction, Sandlot } from 'sandlot'
 
 const tasks = [
-  { id: 'add', prompt: 'Print 2 + 2.', answer: '4' },
-  { id: 'shout', prompt: 'Print hello in capitals.', answer: 'HELLO' },
+  { id: 'double', prompt: 'Write double(n).', test: 'def check(f): assert f(21) == 42' },
+  { id: 'shout', prompt: 'Write shout(text).', test: 'def check(f): assert f("hi") == "HI"' },
 ]
-
+const policy = async (_prompt: string) => 'def double(n): return n + n\n' // your model goes here
+await using client = await Sandlot.local()
 await using run = client.rollouts.map(
   tasks,
-  async ({ sandbox, task }) => {
-    const program = task.id === 'add' ? 'print(2 + 2)' : 'print("hello".upper())' // your policy goes here
-    await sandbox.files.write('/work/main.py', program)
-    return { data: { program } }
+  async ({ sandbox, task, model }) => {
+    const code = await model(() => policy(task.prompt))
+    await sandbox.files.write('/work/solution.py', code)
   },
   {
     from: Image.debian('bookworm', ['python3']),
     concurrency: 2,
     timeout: { agent: '1m' },
-    grade: {
-      run: async ({ sandbox, task }) => {
-        const { stdout } = await sandbox.exec(['python3', '/work/main.py'])
-        return stdout.trim() === task.answer ? 1 : 0
-      },
-    },
+    grade: pythonFunction({
+      candidate: '/work/solution.py',
+      test: ({ id, test }) => ({ entryPoint: id, test }),
+    }),
   },
 )
-for await (const row of run) console.log(row.key, row.outcome, row.reward)
+for await (const { key, outcome, reward } of run) console.log(key, outcome, reward)
