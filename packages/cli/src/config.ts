@@ -17,6 +17,12 @@ export const cacheDirectory = join(
 /** A runsc to take, whatever else there is. */
 export const runscGiven = environment.SANDLOT_RUNSC
 
+/** Guest agent and host helper to take in place of those of `native/`, where both are given. */
+export const nativeGiven =
+  environment.SANDLOT_AGENT && environment.SANDLOT_HELPER
+    ? { agent: environment.SANDLOT_AGENT, helper: environment.SANDLOT_HELPER }
+    : undefined
+
 /** An index of Python packages in place of the public one, as pip reads it. */
 export const pythonIndex = environment.PIP_INDEX_URL ?? 'https://pypi.org/simple'
 

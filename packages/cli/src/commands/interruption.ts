@@ -5,13 +5,22 @@ export interface Interruption extends Disposable {
   readonly signal: AbortSignal
 }
 
-const EXIT_INTERRUPTED = 130
+export const EXIT_INTERRUPTED = 130
+
+/** Somebody asked the command to stop: no failure of anything. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+
+  constructor() {
+    super('interrupted')
+  }
+}
 
 export function interruption(): Interruption {
   const controller = new AbortController()
   const stop = () => {
     if (controller.signal.aborted) exit(EXIT_INTERRUPTED)
-    controller.abort(new Error('interrupted'))
+    controller.abort(new Interrupted())
   }
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)

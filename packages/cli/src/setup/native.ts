@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { access, copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cacheDirectory, nativeDirectory } from '../config.ts'
+import { cacheDirectory, nativeDirectory, nativeGiven } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { locked } from './lock.ts'
 import { findProgram, runProgram } from './program.ts'
@@ -17,6 +17,7 @@ export interface NativeBinaries {
 
 /** Paths of the built binaries; builds them when this content has not been built on this machine yet. */
 export async function ensureNative(report: (line: string) => void): Promise<NativeBinaries> {
+  if (nativeGiven) return nativeGiven
   const directory = join(cacheDirectory, `native-${await contentKey()}`)
   const built = {
     agent: join(directory, 'sandlot-agent'),
