@@ -10,9 +10,10 @@ use crate::exec::Execs;
 use crate::identity::Identity;
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::streams::Streams;
+use crate::sys::changes;
 use crate::sys::fd::{Fd, write_all_blocking, write_file};
 use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
-use crate::sys::poller::{Poller, Watched};
+use crate::sys::poller::{Interest, Poller, Watched};
 use crate::sys::process::signals;
 use crate::token::Token;
 use crate::worlds::World;
@@ -22,6 +23,8 @@ pub struct Agent {
     pub program: &'static [u8],
     pub poller: Poller,
     pub connection: Connection,
+    /// News of cgroups.
+    pub changes: Watched,
     pub identity: Identity,
     pub streams: Streams,
     pub worlds: Vec<World>,
@@ -63,10 +66,14 @@ fn start(program: &'static [u8]) -> Result<Agent, alloc::string::String> {
         Watched::new(Fd::own(0), Token::Input.pack()),
         Watched::new(Fd::own(1), Token::Output.pack()),
     );
+    let changes = changes::open().map_err(failed("inotify"))?;
+    let mut changes = Watched::new(changes, Token::Changes.pack());
+    changes.watch(&poller, Interest::READ);
     let mut agent = Agent {
         program,
         poller,
         connection,
+        changes,
         identity: Identity::draw(),
         streams: Streams::default(),
         worlds: Vec::new(),
@@ -107,9 +114,8 @@ impl Agent {
             Token::Input => self.read_input(),
             // The loop flushes in each turn.
             Token::Output => {}
+            Token::Changes => self.on_changes(),
             Token::Keeper(world) => self.on_keeper(world as usize),
-            Token::Population(world) => self.on_population(world as usize),
-            Token::Refusals(world) => self.on_refusals(world as usize),
             Token::Stdin(exec) => self.on_stdin(exec),
             Token::Stdout(exec) => self.on_output(exec, 0),
             Token::Stderr(exec) => self.on_output(exec, 1),
@@ -128,7 +134,7 @@ impl Agent {
             self.identity.ends_at_ms(self.connection.detached_since_ms()),
             self.execs.next_ms(),
             self.streams.next_deadline_ms(),
-            self.world_look_at_ms(now),
+            self.worlds.iter().filter_map(World::look_at_ms).min(),
         ];
         match next.into_iter().flatten().min() {
             Some(at) => at.saturating_sub(now).min(3_600_000) as i32,

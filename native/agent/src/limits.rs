@@ -30,6 +30,11 @@ pub const REATTACH_LAST_MS: u64 = 2000;
 /// Before `configure`.
 pub const DETACHED_MS_DEFAULT: u64 = 60_000;
 
+/// How often a world that is being ended is looked at without news of it, and how long its keeper
+/// has to say that its init is dead.
+pub const ENDING_LOOK_MS: u64 = 10;
+pub const KEEPER_PATIENCE_MS: u64 = 2000;
+
 /// A pipe that outlives its command is emptied this often, one chunk a time.
 pub const LEFTOVER_PAUSE_MS: u64 = 50;
 

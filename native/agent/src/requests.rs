@@ -49,6 +49,15 @@ impl Agent {
         }
     }
 
+    /// The world that a request for files names: open, or ended. What an episode left is still read by its graders.
+    pub fn world_with_files(&self, fields: &Fields<'_>) -> Outcome<usize> {
+        let world = self.find_world(fields.bytes("world")?)?;
+        match self.worlds[world].has_files() {
+            true => Ok(world),
+            false => Err(Failure::new(Code::WorldNotOpen, "the world is not open")),
+        }
+    }
+
     /// The world that a request names, which has to be open.
     pub fn open_world(&self, fields: &Fields<'_>) -> Outcome<usize> {
         let world = self.find_world(fields.bytes("world")?)?;

@@ -3,10 +3,10 @@
 pub enum Token {
     Input,
     Output,
+    /// Some file of a cgroup has changed.
+    Changes,
     /// By index of the world.
     Keeper(u32),
-    Population(u32),
-    Refusals(u32),
     /// By serial of the exec.
     Stdin(u32),
     Stdout(u32),
@@ -20,13 +20,12 @@ impl Token {
         let (kind, number): (u64, u32) = match self {
             Token::Input => (0, 0),
             Token::Output => (1, 0),
-            Token::Keeper(world) => (2, world),
-            Token::Population(world) => (3, world),
-            Token::Refusals(world) => (4, world),
-            Token::Stdin(exec) => (5, exec),
-            Token::Stdout(exec) => (6, exec),
-            Token::Stderr(exec) => (7, exec),
-            Token::Stream(stream) => (8, stream),
+            Token::Changes => (2, 0),
+            Token::Keeper(world) => (3, world),
+            Token::Stdin(exec) => (4, exec),
+            Token::Stdout(exec) => (5, exec),
+            Token::Stderr(exec) => (6, exec),
+            Token::Stream(stream) => (7, stream),
         };
         kind << 32 | u64::from(number)
     }
@@ -36,13 +35,12 @@ impl Token {
         Some(match packed >> 32 {
             0 => Token::Input,
             1 => Token::Output,
-            2 => Token::Keeper(number),
-            3 => Token::Population(number),
-            4 => Token::Refusals(number),
-            5 => Token::Stdin(number),
-            6 => Token::Stdout(number),
-            7 => Token::Stderr(number),
-            8 => Token::Stream(number),
+            2 => Token::Changes,
+            3 => Token::Keeper(number),
+            4 => Token::Stdin(number),
+            5 => Token::Stdout(number),
+            6 => Token::Stderr(number),
+            7 => Token::Stream(number),
             _ => return None,
         })
     }

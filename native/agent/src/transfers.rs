@@ -60,14 +60,14 @@ enum Target {
 
 impl Agent {
     pub fn request_answer(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
-        let world = self.open_world(fields)?;
+        let world = self.world_with_files(fields)?;
         let serial = self.ask(id, world, payload, Vec::new());
         self.streams.add(id, Stream::Asked { world, serial });
         Ok(())
     }
 
     pub fn request_read(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
-        let world = self.open_world(fields)?;
+        let world = self.world_with_files(fields)?;
         let left = fields.optional_number("length")?.unwrap_or(u64::MAX);
         let serial = self.ask(id, world, payload, Vec::new());
         let asked = Outgoing::new(world, serial, Source::Asked);
@@ -77,7 +77,7 @@ impl Agent {
     }
 
     pub fn request_write(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
-        let world = self.open_world(fields)?;
+        let world = self.world_with_files(fields)?;
         let serial = self.ask(id, world, payload, Vec::new());
         let incoming = Incoming::new(world, serial, Target::Asked(Vec::new()));
         self.streams.add(id, Stream::Incoming(incoming));
@@ -90,7 +90,7 @@ impl Agent {
         fields: &Fields<'_>,
         payload: &[u8],
     ) -> Outcome<()> {
-        let world = self.open_world(fields)?;
+        let world = self.world_with_files(fields)?;
         let (out, into) = pipe(0).map_err(|errno| Failure::system(errno, "pipe"))?;
         set_nonblocking(out.raw(), true);
         let serial = self.ask(id, world, payload, [into].into());
@@ -106,7 +106,7 @@ impl Agent {
         fields: &Fields<'_>,
         payload: &[u8],
     ) -> Outcome<()> {
-        let world = self.open_world(fields)?;
+        let world = self.world_with_files(fields)?;
         let (out, into) = pipe(0).map_err(|errno| Failure::system(errno, "pipe"))?;
         set_nonblocking(into.raw(), true);
         let serial = self.ask(id, world, payload, [out].into());

@@ -10,11 +10,10 @@ use super::tar::Entry;
 use super::tar_in::refused;
 use crate::failure::{Failure, Outcome};
 use crate::sys::check;
-use crate::sys::fd::{Fd, c_path, open_at};
+use crate::sys::fd::{Fd, c_path, open_at, open_directory_at};
 use crate::sys::stat::{Kind, Stat};
 
 const LINKS_MAX: usize = 40;
-const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 
 pub struct Place {
     top: Fd,
@@ -60,8 +59,8 @@ impl Place {
             self.clear(&parent, &name, entry)?;
             make_directory(&parent, &name).map_err(|errno| failed(errno, &entry.name))?;
         }
-        let directory = open_at(parent.raw(), &name, DIRECTORY, 0)
-            .map_err(|errno| failed(errno, &entry.name))?;
+        let directory =
+            open_directory_at(parent.raw(), &name).map_err(|errno| failed(errno, &entry.name))?;
         self.finish(&directory, entry)
     }
 
@@ -206,9 +205,9 @@ impl Walk<'_> {
             return if inside { Ok(()) } else { Err(self.out()) };
         }
         let here = self.here();
-        let opened = match open_at(here, &part, DIRECTORY, 0) {
+        let opened = match open_directory_at(here, &part) {
             Err(libc::ENOENT) => {
-                make_directory_at(here, &part).and_then(|()| open_at(here, &part, DIRECTORY, 0))
+                make_directory_at(here, &part).and_then(|()| open_directory_at(here, &part))
             }
             opened => opened,
         };
@@ -250,7 +249,7 @@ impl Walk<'_> {
     fn arrive(mut self) -> Outcome<Fd> {
         match self.above.pop() {
             Some(directory) => Ok(directory),
-            None => open_at(self.place.top.raw(), b".", DIRECTORY, 0)
+            None => open_directory_at(self.place.top.raw(), b".")
                 .map_err(|errno| failed(errno, &self.entry.name)),
         }
     }

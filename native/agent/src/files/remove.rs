@@ -7,7 +7,7 @@ use crate::limits::DEPTH_MAX;
 use crate::pack::{self, Fields, Map};
 use crate::sys::check;
 use crate::sys::directory::Entries;
-use crate::sys::fd::{c_path, open_at};
+use crate::sys::fd::{c_path, open_directory_at};
 use crate::sys::stat::{Kind, Stat};
 
 /// How often a directory that others keep filling is emptied again.
@@ -32,67 +32,88 @@ pub fn remove<'a>(fields: &Fields<'a>) -> Outcome<Answer<'a>> {
 }
 
 /// A whole tree. Links are removed, never followed, also when the world swaps names meanwhile.
+/// Told is the first thing that could not be removed.
 pub fn remove_all(path: &[u8], force: bool) -> Outcome<Map> {
-    let mut done = Ok(());
+    let mut sweep = Sweep { progress: 0, lifted: 0, failure: None };
+    let mut done = Err(libc::ENOTEMPTY);
     for _ in 0..ROUNDS_MAX {
-        done = empty(path).and_then(|()| unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR));
-        if done != Err(libc::ENOTEMPTY) {
+        let before = sweep.progress;
+        done = sweep.empty(path).and_then(|()| unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR));
+        if done != Err(libc::ENOTEMPTY) || sweep.progress == before {
             break;
         }
     }
     match done {
+        Ok(()) => Ok(pack::map()),
         Err(libc::ENOENT) if force => Ok(pack::map()),
-        done => done.map(|()| pack::map()).map_err(|errno| failed(errno, path)),
+        Err(errno) => Err(failed(sweep.failure.unwrap_or(errno), path)),
     }
 }
 
-/// Removes all in `path`, as far as it can; the last errno of what stayed.
-fn empty(path: &[u8]) -> Result<(), i32> {
-    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let top = Entries::of(open_at(libc::AT_FDCWD, path, flags, 0)?)?;
-    let mut lifted = 0u64;
-    let mut failure = Ok(());
-    // Directories from the top to where we are, each with its name in the one above.
-    let mut open: Vec<(Entries, Vec<u8>)> = [(top, Vec::new())].into();
-    while let Some((entries, _)) = open.last_mut() {
-        let here = entries.descriptor();
-        let Some(name) = entries.next() else {
-            let (_, name) = open.pop().unwrap_or_else(|| unreachable!());
-            if let Some((above, _)) = open.last() {
-                note(&mut failure, unlink(above.descriptor(), &name, libc::AT_REMOVEDIR));
+struct Sweep {
+    /// Names that were removed or moved.
+    progress: u64,
+    lifted: u64,
+    failure: Option<i32>,
+}
+
+impl Sweep {
+    /// Removes all in `path`, as far as it can.
+    fn empty(&mut self, path: &[u8]) -> Result<(), i32> {
+        let top = Entries::of(open_directory_at(libc::AT_FDCWD, path)?)?;
+        // Directories from the top to where we are, each with its name in the one above.
+        let mut open: Vec<(Entries, Vec<u8>)> = [(top, Vec::new())].into();
+        while let Some((entries, _)) = open.last_mut() {
+            let here = entries.descriptor();
+            if let Some(name) = entries.next() {
+                if let Some(below) = self.remove(here, &name, &open) {
+                    open.push((below, name));
+                }
+                continue;
             }
-            continue;
-        };
-        match unlink(here, &name, 0) {
+            let left = open.pop();
+            if let (Some((_, name)), Some((above, _))) = (left, open.last()) {
+                self.note(unlink(above.descriptor(), &name, libc::AT_REMOVEDIR));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a directory that has to be emptied first.
+    fn remove(&mut self, here: i32, name: &[u8], open: &[(Entries, Vec<u8>)]) -> Option<Entries> {
+        match unlink(here, name, 0) {
             Err(libc::EISDIR | libc::EPERM) => {}
             done => {
-                note(&mut failure, done);
-                continue;
+                self.note(done);
+                return None;
             }
         }
         if open.len() >= DEPTH_MAX {
             // Too deep to keep all above it open: lifted to the top, where the next round finds it.
-            lifted += 1;
-            let at_top = format!(".removed-{lifted}");
-            note(&mut failure, rename(here, &name, open[0].0.descriptor(), at_top.as_bytes()));
-            note(&mut failure, Err(libc::ENOTEMPTY));
-            continue;
+            self.lifted += 1;
+            let at_top = format!(".removed-{}", self.lifted);
+            self.note(rename(here, name, open[0].0.descriptor(), at_top.as_bytes()));
+            return None;
         }
-        match open_at(here, &name, flags, 0).and_then(Entries::of) {
-            Ok(below) => open.push((below, name)),
-            Err(errno) => note(&mut failure, Err(errno)),
+        match open_directory_at(here, name).and_then(Entries::of) {
+            Ok(below) => Some(below),
+            Err(errno) => {
+                self.note(Err(errno));
+                None
+            }
         }
     }
-    failure
-}
 
-/// What vanished by itself is no failure; ENOTEMPTY asks for another round, and so never hides.
-fn note(failure: &mut Result<(), i32>, done: Result<(), i32>) {
-    if let Err(errno) = done
-        && errno != libc::ENOENT
-        && *failure != Err(libc::ENOTEMPTY)
-    {
-        *failure = Err(errno);
+    /// What vanished by itself is no failure; a directory that isn't empty is the failure of what
+    /// is in it.
+    fn note(&mut self, done: Result<(), i32>) {
+        match done {
+            Ok(()) => self.progress += 1,
+            Err(libc::ENOENT | libc::ENOTEMPTY) => {}
+            Err(errno) => {
+                self.failure.get_or_insert(errno);
+            }
+        }
     }
 }
 

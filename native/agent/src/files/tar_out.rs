@@ -9,7 +9,7 @@ use crate::failure::{Code, Failure, Outcome};
 use crate::limits::{ARCHIVE_LINKS_MAX, DEPTH_MAX};
 use crate::pack::{self, Map};
 use crate::sys::directory::Entries;
-use crate::sys::fd::{Fd, open_at, write_all_blocking};
+use crate::sys::fd::{Fd, open_at, open_directory_at, write_all_blocking};
 use crate::sys::stat::{Kind, Stat};
 
 const COPY_BYTES: usize = 256 << 10;
@@ -58,8 +58,7 @@ impl Archive<'_> {
             if open.len() >= DEPTH_MAX {
                 return Err(Failure::new(Code::TooLarge, "directories are nested too deep"));
             }
-            let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-            if let Ok(below) = open_at(directory, &name, flags, 0).and_then(Entries::of) {
+            if let Ok(below) = open_directory_at(directory, &name).and_then(Entries::of) {
                 open.push((below, [&full[..], b"/"].concat()));
             }
         }

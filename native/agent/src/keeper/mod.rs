@@ -36,7 +36,8 @@ pub struct Keeper {
     /// Running commands: pid → serial.
     commands: BTreeMap<i32, u32>,
     jobs: Jobs,
-    finishing: bool,
+    /// No command starts any more; files are still served, for graders.
+    ended: bool,
 }
 
 /// Runs in the forked child; `program` is the agent's own path.
@@ -53,7 +54,7 @@ pub fn main(socket: Fd, program: &'static [u8]) -> ! {
     };
     link.say(Tag::Prepared, 0, &pack::map().number("init", init as u64).finish());
     let commands = BTreeMap::new();
-    Keeper { link, init, limits: None, commands, jobs, finishing: false }.run()
+    Keeper { link, init, limits: None, commands, jobs, ended: false }.run()
 }
 
 impl Keeper {
@@ -61,9 +62,6 @@ impl Keeper {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
             self.reap();
-            if self.finishing && !process::has_children() {
-                process::exit(0);
-            }
             if !signals::wait_readable(self.link.socket.raw(), false, None) {
                 continue;
             }
@@ -90,7 +88,7 @@ impl Keeper {
                 Ok(())
             }
             Tag::Finish => {
-                self.finishing = true;
+                self.ended = true;
                 self.jobs.cancel_all();
                 Ok(())
             }
@@ -111,10 +109,10 @@ impl Keeper {
     }
 
     fn spawn(&mut self, message: &Message<'_>, descriptors: Vec<Fd>) -> Outcome<()> {
-        let limits = self
-            .limits
-            .as_ref()
-            .ok_or_else(|| Failure::new(Code::WorldNotOpen, "the world is not open"))?;
+        let limits = match &self.limits {
+            Some(limits) if !self.ended => limits,
+            _ => return Err(Failure::new(Code::WorldNotOpen, "the world is not open")),
+        };
         let started = spawn::spawn(message, descriptors, limits)?;
         self.commands.insert(started.pid, message.serial);
         let body = pack::map().number("pid", started.pid_inside as u64).finish();

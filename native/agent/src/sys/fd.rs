@@ -84,6 +84,16 @@ pub fn open_at(directory: i32, path: &[u8], flags: i32, mode: u32) -> Result<Fd,
     }
 }
 
+/// A directory, and not what a link of that name points to. (With O_DIRECTORY the runtime follows
+/// links in spite of O_NOFOLLOW.)
+pub fn open_directory_at(directory: i32, name: &[u8]) -> Result<Fd, i32> {
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let fd = open_at(directory, name, flags, 0)?;
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    check(unsafe { libc::fstat(fd.0, &mut stat) })?;
+    if stat.st_mode & libc::S_IFMT == libc::S_IFDIR { Ok(fd) } else { Err(libc::ENOTDIR) }
+}
+
 /// A path as the kernel takes it; a NUL byte inside can't exist on any file system.
 pub fn c_path(path: &[u8]) -> Result<CString, i32> {
     CString::new(path).map_err(|_| libc::EINVAL)

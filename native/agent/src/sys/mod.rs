@@ -1,6 +1,7 @@
 //! Thin, checked coverings of system calls; nothing here decides anything.
 
 pub mod capabilities;
+pub mod changes;
 pub mod directory;
 pub mod fd;
 pub mod mount;

@@ -10,8 +10,6 @@ impl Interest {
     pub const READ: Interest = Interest(libc::EPOLLIN as u32);
     pub const WRITE: Interest = Interest(libc::EPOLLOUT as u32);
     pub const BOTH: Interest = Interest((libc::EPOLLIN | libc::EPOLLOUT) as u32);
-    /// A cgroup file whose content changed.
-    pub const CHANGE: Interest = Interest(libc::EPOLLPRI as u32);
 
     pub fn if_true(self, wanted: bool) -> Interest {
         if wanted { self } else { Interest::NONE }

@@ -32,12 +32,6 @@ pub fn wait_for(pid: i32) -> i32 {
     status
 }
 
-pub fn has_children() -> bool {
-    let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    unsafe { libc::waitid(libc::P_ALL, 0, &mut info, flags) == 0 }
-}
-
 pub fn unshare(flags: i32) -> Result<(), i32> {
     check(unsafe { libc::unshare(flags) }).map(|_| ())
 }

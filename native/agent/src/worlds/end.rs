@@ -6,12 +6,11 @@ use crate::agent::Agent;
 use crate::clock::{now_ms, now_us};
 use crate::failure::{Code, Failure, Outcome};
 use crate::keeper::message::{Tag, pack_failure};
+use crate::limits::{ENDING_LOOK_MS, KEEPER_PATIENCE_MS};
 use crate::pack::Fields;
 use crate::streams::Stream;
 use crate::sys::fd::{read_from_start, write_file};
-use crate::sys::process;
-
-const END_LOOK_MS: u64 = 5;
+use crate::sys::{changes, process};
 
 impl Agent {
     pub fn request_end(&mut self, id: u32, fields: &Fields<'_>) -> Outcome<()> {
@@ -34,8 +33,15 @@ impl Agent {
         if let Init::Alive(init) = self.worlds[world].init {
             let _ = process::kill(init, libc::SIGKILL);
         }
-        let file = format!("{}/cgroup.kill", self.worlds[world].cgroup());
-        let _ = write_file(file.as_bytes(), b"1");
+        let cgroup = self.worlds[world].cgroup();
+        let _ = write_file(format!("{cgroup}/cgroup.kill").as_bytes(), b"1");
+        let now = now_ms();
+        let known = &mut self.worlds[world];
+        if known.look_at_ms.is_none() {
+            known.ending_ms = now;
+            let _ = changes::watch(&self.changes.fd, format!("{cgroup}/cgroup.events").as_bytes());
+        }
+        known.look_at_ms = Some(now + ENDING_LOOK_MS);
         self.settle_end(world);
     }
 
@@ -48,13 +54,7 @@ impl Agent {
         self.kill_world(world);
     }
 
-    pub fn on_population(&mut self, world: usize) {
-        // The file was read anew, which is what makes the next change an event again.
-        let _ = self.worlds[world].is_populated();
-        self.settle_end(world);
-    }
-
-    /// The keeper is gone. After an end that is how it goes; before, the world has lost its head.
+    /// The keeper is gone, which it does not do by itself: the world has lost its head, and its files.
     pub fn on_keeper_gone(&mut self, world: usize) {
         if let Some(keeper) = self.worlds[world].keeper.take() {
             keeper.close(&self.poller);
@@ -63,7 +63,7 @@ impl Agent {
         let failure = Failure::new(Code::WorldNotOpen, "the world has ended");
         self.fail_asked_of(world, &failure);
         if self.worlds[world].state == State::Ended {
-            return self.remove_leaves(world);
+            return;
         }
         self.on_world_failed(world, &pack_failure(&failure));
         self.worlds[world].init = Init::Dead;
@@ -72,15 +72,17 @@ impl Agent {
 
     /// A world is ended when its init is dead and its cgroup empty; the first comes before the
     /// last of its processes is gone.
-    fn settle_end(&mut self, world: usize) {
+    pub(super) fn settle_end(&mut self, world: usize) {
         let known = &self.worlds[world];
         let over = known.state == State::Ended || known.ending.is_none();
         if over || known.init != Init::Dead || self.worlds[world].is_populated() {
             return;
         }
         self.worlds[world].state = State::Ended;
+        self.worlds[world].look_at_ms = None;
         self.answer_waiting(world, Awaited::Ended);
         self.say_to_keeper(world, Tag::Finish, 0, &[], &[], Vec::new());
+        self.remove_leaves(world);
     }
 
     /// Requests that the keeper of a world was asked and won't answer.
@@ -104,18 +106,7 @@ impl Agent {
         }
     }
 
-    /// An event of the cgroup may come before what it tells of, and then no other one comes: while a world ends, it is
-    /// looked at by the clock too.
-    pub fn world_look_at_ms(&self, now_ms: u64) -> Option<u64> {
-        self.worlds.iter().any(World::is_ending).then(|| now_ms + END_LOOK_MS)
-    }
-
     pub fn worlds_on_time(&mut self, now_ms: u64) {
-        for world in 0..self.worlds.len() {
-            if self.worlds[world].is_ending() {
-                self.settle_end(world);
-            }
-        }
         let late = |(id, stream): (u32, &Stream)| match stream {
             Stream::World(waiting) if waiting.deadline_ms.is_some_and(|at| at <= now_ms) => {
                 Some(id)
@@ -126,17 +117,23 @@ impl Agent {
         for id in late {
             self.fail(id, &Failure::new(Code::NotEmpty, "processes of the world are left"));
         }
+        for world in 0..self.worlds.len() {
+            let known = &self.worlds[world];
+            if known.look_at_ms.is_none_or(|at| at > now_ms) {
+                continue;
+            }
+            let known_dead = known.init == Init::Dead;
+            if !known_dead && now_ms > known.ending_ms.saturating_add(KEEPER_PATIENCE_MS) {
+                let _ = process::kill(known.keeper_pid, libc::SIGKILL);
+            }
+            self.kill_world(world);
+        }
     }
 }
 
 impl World {
-    fn is_ending(&self) -> bool {
-        self.ending.is_some() && self.state != State::Ended
-    }
-
-    /// Reading anew is also what makes the next change of the file an event.
     fn is_populated(&self) -> bool {
-        let text = read_from_start(&self.population.fd);
+        let text = read_from_start(&self.population);
         !text.split(|byte| *byte == b'\n').any(|line| line == b"populated 0")
     }
 }

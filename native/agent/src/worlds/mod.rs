@@ -22,22 +22,26 @@ use alloc::string::String;
 
 use crate::agent::Agent;
 use crate::failure::{Code, Failure, Outcome};
-use crate::sys::poller::Watched;
+use crate::sys::fd::Fd;
 use link::KeeperLink;
 
 pub struct World {
     pub name: String,
     pub state: State,
     keeper: Option<KeeperLink>,
+    keeper_pid: i32,
     init: Init,
     /// The keeper's serial of the open under way.
     opening: Option<u32>,
     ending: Option<Ender>,
+    /// Since when, and when it is looked at again.
+    ending_ms: u64,
+    look_at_ms: Option<u64>,
     /// cgroup.events: whether anything runs in it.
-    population: Watched,
-    /// pids.events: whether a process was refused.
-    refusals: Watched,
-    refused: u64,
+    population: Fd,
+    /// pids.events: whether a process was refused. Watched until it was told.
+    refusals: Fd,
+    refusals_watch: i32,
     told_pids: bool,
     told_disk: bool,
     told_output: bool,
@@ -100,6 +104,11 @@ pub enum Awaited {
 }
 
 impl World {
+    /// Whether file requests are answered: also when all of its processes are gone.
+    pub fn has_files(&self) -> bool {
+        self.is_open() || (self.state == State::Ended && self.keeper.is_some())
+    }
+
     pub fn is_open(&self) -> bool {
         self.state == State::Open && self.ending.is_none()
     }
@@ -111,6 +120,11 @@ impl World {
 
     pub fn queued_bytes(&self) -> usize {
         self.keeper.as_ref().map_or(0, KeeperLink::queued_bytes)
+    }
+
+    /// When an ending world is looked at again.
+    pub fn look_at_ms(&self) -> Option<u64> {
+        self.look_at_ms
     }
 
     pub fn cgroup(&self) -> String {

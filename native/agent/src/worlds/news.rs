@@ -6,6 +6,7 @@ use super::Ender;
 use crate::agent::Agent;
 use crate::pack::{self, Map};
 use crate::streams::Stream;
+use crate::sys::changes;
 use crate::sys::fd::read_from_start;
 use crate::sys::stat::space;
 
@@ -26,14 +27,25 @@ impl Agent {
         });
     }
 
-    /// pids.events changed: a process was refused.
-    pub fn on_refusals(&mut self, world: usize) {
-        let known = &mut self.worlds[world];
-        known.refused = counter(&read_from_start(&known.refusals.fd), b"max ");
-        if known.refused > 0 && !known.told_pids {
-            known.told_pids = true;
-            self.tell_flag(world, "pids", None);
+    /// Files of some cgroup changed.
+    pub fn on_changes(&mut self) {
+        changes::drain(&self.changes.fd);
+        for world in 0..self.worlds.len() {
+            self.look_at_refusals(world);
+            self.settle_end(world);
         }
+    }
+
+    /// Tells once that a process was refused. A bomb is refused many times; nobody is told, or
+    /// woken, again.
+    fn look_at_refusals(&mut self, world: usize) {
+        let known = &mut self.worlds[world];
+        if known.told_pids || counter(&read_from_start(&known.refusals), b"max ") == 0 {
+            return;
+        }
+        known.told_pids = true;
+        changes::forget(&self.changes.fd, known.refusals_watch);
+        self.tell_flag(world, "pids", None);
     }
 
     /// The writable layer of a world was found full, by `exec` where known.
@@ -55,7 +67,11 @@ impl Agent {
     pub fn tell_known_flags(&mut self, id: u32) {
         for at in 0..self.worlds.len() {
             let world = &self.worlds[at];
-            let known = [("pids", world.told_pids), ("disk", world.told_disk), ("output", world.told_output)];
+            let known = [
+                ("pids", world.told_pids),
+                ("disk", world.told_disk),
+                ("output", world.told_output),
+            ];
             for (flag, _) in known.into_iter().filter(|(_, told)| *told) {
                 let event = flag_event(&self.worlds[at].name, flag, None);
                 self.tell(id, event);

@@ -10,8 +10,8 @@ use crate::limits::WORLDS_MAX;
 use crate::pack::{self, Fields};
 use crate::streams::Stream;
 use crate::sys::fd::{Fd, c_path, open};
-use crate::sys::poller::{Interest, Watched};
-use crate::sys::{check, process, socket};
+use crate::sys::poller::Watched;
+use crate::sys::{changes, check, process, socket};
 use crate::token::Token;
 
 impl Agent {
@@ -40,37 +40,41 @@ impl Agent {
         let file = |file: &str| open(format!("{cgroup}/{file}").as_bytes(), libc::O_RDONLY, 0);
         let population = file("cgroup.events").map_err(failed)?;
         let refusals = file("pids.events").map_err(failed)?;
-        let socket = self.fork_keeper()?;
+        let refusals_watch =
+            changes::watch(&self.changes.fd, format!("{cgroup}/pids.events").as_bytes())
+                .map_err(failed)?;
+        let (socket, keeper_pid) = self.fork_keeper()?;
         let socket = Watched::new(socket, Token::Keeper(index).pack());
-        let mut world = World {
+        self.worlds.push(World {
             name: name.into(),
             state: State::Prepared,
             keeper: Some(KeeperLink::new(socket, &self.poller)),
+            keeper_pid,
             init: Init::Awaited,
             opening: None,
             ending: None,
-            population: Watched::new(population, Token::Population(index).pack()),
-            refusals: Watched::new(refusals, Token::Refusals(index).pack()),
-            refused: 0,
+            ending_ms: 0,
+            look_at_ms: None,
+            population,
+            refusals,
+            refusals_watch,
             told_pids: false,
             told_disk: false,
             told_output: false,
-        };
-        world.population.watch(&self.poller, Interest::CHANGE);
-        world.refusals.watch(&self.poller, Interest::CHANGE);
-        self.worlds.push(world);
+        });
         Ok(index as usize)
     }
 
-    fn fork_keeper(&mut self) -> Outcome<Fd> {
+    fn fork_keeper(&mut self) -> Outcome<(Fd, i32)> {
         let failed = |errno| Failure::system(errno, "start of a keeper");
         let (ours, theirs) = socket::pair().map_err(failed)?;
-        if process::fork().map_err(failed)? == 0 {
+        let pid = process::fork().map_err(failed)?;
+        if pid == 0 {
             // The output of other worlds is none of this one's keeper.
             self.execs.forget_all();
             keeper::main(theirs, self.program);
         }
-        Ok(ours)
+        Ok((ours, pid))
     }
 
     pub fn on_prepared(&mut self, world: usize, init: i32) {

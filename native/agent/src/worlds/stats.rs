@@ -29,7 +29,7 @@ impl World {
             .text("world", &self.name)
             .number("processes", number("pids.current"))
             .number("pidsPeak", number("pids.peak"))
-            .number("pidsRefused", counter(&read_from_start(&self.refusals.fd), b"max "));
+            .number("pidsRefused", counter(&read_from_start(&self.refusals), b"max "));
         let space = space(self.upper().as_bytes()).unwrap_or_default();
         map.number("upperUsedBytes", space.total_bytes - space.free_bytes)
             .number("upperTotalBytes", space.total_bytes)
