@@ -48,7 +48,7 @@ export const empty: Policy = {
 }
 
 /** Time that a hostile episode has: enough for those that end by themselves, on a machine that its neighbours keep busy. */
-export const HOSTILE_AGENT_MS = 12_000
+export const HOSTILE_AGENT_MS = 8_000
 
 export const hostile: Policy = {
   name: 'hostile',
@@ -124,10 +124,8 @@ const BEHAVIOURS: readonly Behaviour[] = [
     reward: 1,
     flag: 'disk',
     act: async (context) => {
-      await shell(
-        context,
-        'cat /dev/zero >/work/full; cat /dev/zero >/tmp/full; sleep 0.2; rm -f /work/full /tmp/full',
-      )
+      await shell(context, 'cat /dev/zero >/full; cat /dev/zero >/tmp/full')
+      await shell(context, 'rm -f /full /tmp/full')
       await writeCandidate(context, rightAnswer(context.task))
     },
   },
