@@ -29,7 +29,8 @@ pub fn files(images: &Images) {
     assert_eq!(scene.read(&"x/".repeat(3000)).unwrap_err().code(), "invalid");
     assert_eq!(scene.read("/proc/meminfo").unwrap()[..9], *b"MemTotal:");
     assert!(!scene.read("/proc/version").unwrap().is_empty());
-    assert_eq!(scene.write("/proc/sys/kernel/hostname", b"x").unwrap_err().code(), "unsupported");
+    let refused = scene.write("/proc/sys/kernel/hostname", b"x").unwrap_err().code();
+    assert!(["permission", "unsupported"].contains(&refused.as_str()), "{refused}");
     stat_and_change(&mut scene);
     ranges(&mut scene);
     modes(&mut scene);
@@ -74,7 +75,7 @@ fn stat_and_change(scene: &mut Scene<'_>) {
     remove(scene, "/work/deepest", true, false).unwrap();
     assert_eq!(scene.sh("ls -d /work/deepest 2>/dev/null || echo gone"), "gone");
     let error = remove(scene, "/proc", true, false).unwrap_err();
-    assert!(["permission", "io"].contains(&error.code().as_str()), "{error:?}");
+    assert!(["permission", "io", "not_empty"].contains(&error.code().as_str()), "{error:?}");
 }
 
 fn ranges(scene: &mut Scene<'_>) {

@@ -37,7 +37,7 @@ struct Stream {
     outcome: Option<Result<Said, Said>>,
 }
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 impl Guest {
     pub fn attach(bed: &Bed, first: bool) -> Guest {
