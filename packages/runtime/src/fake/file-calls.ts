@@ -61,6 +61,7 @@ async function write(
   const files = filesNow()
   if (options.parents) files.makeDirectory(posix.dirname(text(path)), true)
   const before = files.find(path)
+  if (before?.kind === 'directory') throw new GuestError('is_directory', text(path))
   const whole = options.append && before ? Buffer.concat([before.bytes, bytes]) : bytes
   files.set(
     path,

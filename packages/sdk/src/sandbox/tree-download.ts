@@ -21,13 +21,25 @@ export async function downloadTree(
   const unpacking = (async () => {
     for await (const item of extract) await unpackEntry(item, root)
   })()
-  const [unpacked, fed] = await Promise.allSettled([
-    unpacking,
-    pipeline(Readable.from(content), extract),
-  ])
-  // An entry that is refused breaks the pipe; a pipe that breaks is what the entries end with.
+  const lost: unknown[] = []
+  const feeding = pipeline(Readable.from(watched(content, (error) => lost.push(error))), extract)
+  const [unpacked, fed] = await Promise.allSettled([unpacking, feeding])
+  // A stream that breaks off breaks the entries, and an entry that is refused breaks the stream: the first cause is told.
+  if (lost.length > 0) throw lost[0]
   if (unpacked.status === 'rejected') throw unpacked.reason
   if (fed.status === 'rejected') throw fed.reason
+}
+
+async function* watched(
+  content: AsyncIterable<Uint8Array>,
+  onError: (error: unknown) => void,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* content
+  } catch (error) {
+    onError(error)
+    throw error
+  }
 }
 
 async function unpackEntry(item: Source, root: string): Promise<void> {
@@ -37,7 +49,9 @@ async function unpackEntry(item: Source, root: string): Promise<void> {
     await makeParents(root, path)
   } else if (type === 'file' || type === 'contiguous-file') {
     await makeRoom(root, path)
-    await pipeline(item, createWriteStream(path, { flags: 'wx', mode: mode & 0o777 }))
+    // As an iterable: a pipe from an entry that is destroyed by now would never end.
+    const content = Readable.from(item as AsyncIterable<Uint8Array>)
+    await pipeline(content, createWriteStream(path, { flags: 'wx', mode: mode & 0o777 }))
     return
   } else if (type === 'symlink' && staysInside(name, linkname)) {
     await makeRoom(root, path)
