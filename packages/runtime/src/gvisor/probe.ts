@@ -63,7 +63,12 @@ async function binary(name: string, path: string): Promise<ProbeFinding> {
     () => true,
     () => false,
   )
-  return finding(name, ok, ok ? path : `no program at ${path}`, 'run ./sandlot build')
+  return finding(
+    name,
+    ok,
+    ok ? path : `no program at ${path}`,
+    'run ./sandlot doctor: it builds them with cargo',
+  )
 }
 
 /** Only images of Debian need it. */
@@ -78,7 +83,7 @@ async function mmdebstrap(signal: AbortSignal | undefined): Promise<ProbeFinding
 }
 
 async function disk(path: string): Promise<ProbeFinding> {
-  const mend = `free some space, or set SANDLOT_DATA_DIR to a larger disk`
+  const mend = `free some space, or set SANDLOT_DATA_DIRECTORY to a larger disk`
   const stats = await statfs(path).catch(() => statfs('/'))
   const free = stats.bavail * stats.bsize
   return finding('disk', free >= DISK_BYTES_MIN, `${gib(free)} free at ${path}`, mend)
