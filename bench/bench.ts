@@ -4,8 +4,10 @@ import type { Measured } from './figure.ts'
 export interface BenchContext {
   /** How long measuring may take; starting and cleaning up come on top. Milliseconds. */
   readonly budgetMs: number
-  /** Aborted by Ctrl-C, or when the bench overran by far. */
+  /** Aborted by Ctrl-C, by `fail`, or when the bench overran by far. */
   readonly signal: AbortSignal
+  /** Something that the bench stands on broke: it ends with this error. */
+  readonly fail: (error: Error) => void
   /** What must be gone when the bench ends, however it ends. */
   readonly scope: AsyncDisposableStack
   /** Debian with Python, one layer; built once and kept in the cache. */

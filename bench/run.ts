@@ -44,10 +44,12 @@ export async function runBenches(options: RunOptions): Promise<Report> {
 async function runOne(named: NamedBench, options: RunOptions, image: BenchContext['image']) {
   const budgetMs = BUDGET_MS * (options.long ? LONG_FACTOR : 1)
   const overran = AbortSignal.timeout(budgetMs + OVERRUN_MS)
-  const signal = AbortSignal.any([options.signal, overran])
+  const broken = new AbortController()
+  const fail = (error: Error) => broken.abort(error)
+  const signal = AbortSignal.any([options.signal, overran, broken.signal])
   await using scope = new AsyncDisposableStack()
   const bench = await named.load()
-  return await bench({ budgetMs, signal, scope, image, note: options.note })
+  return await bench({ budgetMs, signal, fail, scope, image, note: options.note })
 }
 
 function reasonOf(error: unknown): string {

@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { GvisorDriver, gvisorOptions } from '@sandlot/runtime'
 import type { DaemonInput } from '@sandlot/server'
 import type { BenchContext } from '../bench.ts'
-import { inherited } from '../config.ts'
+import { cacheDirectory, inherited } from '../config.ts'
 import { shareImages } from '../image.ts'
 import { stateDirectory, temporaryDirectory } from '../temporary.ts'
 
@@ -29,7 +30,20 @@ export async function daemonSetting(
 ): Promise<DaemonSetting> {
   const dataDirectory = join(await temporaryDirectory(context), 'data')
   await shareImages(dataDirectory)
-  return { dataDirectory, runDirectory: await stateDirectory(context), options }
+  const runDirectory = await stateDirectory(context)
+  context.scope.defer(() => endOrphans(runDirectory))
+  return { dataDirectory, runDirectory, options }
+}
+
+/** Ends what a daemon left that died; one that was stopped left nothing. */
+async function endOrphans(runDirectory: string): Promise<void> {
+  const names = await readdir(runDirectory)
+  for (const name of names.filter((each) => each.startsWith('sandlot-'))) {
+    const dataDirectory = join(cacheDirectory, 'bench-data')
+    const options = gvisorOptions({ stateDirectory: join(runDirectory, name), dataDirectory })
+    await using driver = new GvisorDriver(options)
+    await driver.recover()
+  }
 }
 
 /** A daemon as its own process, so that its memory and its time are its own. */
@@ -37,27 +51,35 @@ export class BenchDaemon implements AsyncDisposable {
   readonly url: string
   readonly apiKey: string
   readonly #child: ChildProcess
+  #ending = false
 
-  private constructor(child: ChildProcess, said: { url: string; apiKey: string }) {
+  private constructor(
+    { fail }: BenchContext,
+    child: ChildProcess,
+    said: { url: string; apiKey: string },
+  ) {
     this.#child = child
     this.url = said.url
     this.apiKey = said.apiKey
+    child.once('exit', (code, signal) => {
+      if (!this.#ending) fail(new Error(`the daemon ended by itself with ${signal ?? code}`))
+    })
   }
 
-  static async start(setting: DaemonSetting): Promise<BenchDaemon> {
+  static async start(context: BenchContext, setting: DaemonSetting): Promise<BenchDaemon> {
     const { dataDirectory, runDirectory, options, mark = '' } = setting
     const given = { port: 0, logLevel: 'warn', dataDirectory, runDirectory, ...options }
     const child = spawn(process.execPath, [program, JSON.stringify(given)], {
       stdio: ['pipe', 'pipe', 'inherit'],
       env: { ...inherited, SANDLOT_BENCH_MARK: mark },
     })
-    return await BenchDaemon.announced(child)
+    return await BenchDaemon.announced(context, child)
   }
 
   /** A child that says `{ url, apiKey }` on its first line and ends with its stdin. */
-  static async announced(child: ChildProcess): Promise<BenchDaemon> {
+  static async announced(context: BenchContext, child: ChildProcess): Promise<BenchDaemon> {
     for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-      return new BenchDaemon(child, JSON.parse(line))
+      return new BenchDaemon(context, child, JSON.parse(line))
     }
     throw new Error(`the daemon ended with ${child.exitCode}`)
   }
@@ -90,6 +112,7 @@ export class BenchDaemon implements AsyncDisposable {
   }
 
   async #end(ask: () => void): Promise<void> {
+    this.#ending = true
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const gone = once(this.#child, 'exit')
     ask()

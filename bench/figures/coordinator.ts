@@ -134,7 +134,7 @@ async function throughSdk(context: BenchContext): Promise<Found> {
       sandboxesMax: ROOM.sandboxes,
     },
   }
-  const daemon = context.scope.use(await BenchDaemon.start(setting))
+  const daemon = context.scope.use(await BenchDaemon.start(context, setting))
   const client = context.scope.use(new Sandlot(daemon))
   const content = join(directory, 'content')
   await mkdir(content)
@@ -151,7 +151,7 @@ async function throughSdk(context: BenchContext): Promise<Found> {
     },
     { from, concurrency: IN_FLIGHT, signal: context.signal },
   )
-  const reading = run.wait()
+  const reading = run.wait({ signal: context.signal })
   await Promise.race([turnstile.full, reading])
   const bytesEach = (residentBytes(daemon.pid) - before) / IN_FLIGHT
   turnstile.open()

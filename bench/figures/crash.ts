@@ -21,7 +21,7 @@ export const crash: Bench = async (context) => {
   const { id: from } = await context.image()
   const mark = `bench-${randomBytes(8).toString('hex')}`
   const setting = { ...(await daemonSetting(context, { port: await freePort() })), mark }
-  let daemon = await BenchDaemon.start(setting)
+  let daemon = await BenchDaemon.start(context, setting)
   context.scope.defer(() => daemon[Symbol.asyncDispose]())
   const client = context.scope.use(new Sandlot({ url: daemon.url, apiKey: daemon.apiKey }))
 
@@ -46,7 +46,7 @@ export const crash: Bench = async (context) => {
     if (!KILLS_AT.includes(rows.length)) continue
     await daemon.kill()
     context.note(`crash: the daemon was killed after ${rows.length} results`)
-    daemon = await BenchDaemon.start(setting)
+    daemon = await BenchDaemon.start(context, setting)
   }
   const wallMs = performance.now() - startedMs
   const recorded = await (await client.rollouts.get(run.name)).wait()

@@ -16,7 +16,9 @@ import { benchSpec, TRUE_COMMAND } from '../spec.ts'
 export const episodes: Bench = async (context) => {
   const image = await context.image()
   const raw = await RawMachine.open(context)
-  const daemon = context.scope.use(await BenchDaemon.start(await daemonSetting(context, {})))
+  const daemon = context.scope.use(
+    await BenchDaemon.start(context, await daemonSetting(context, {})),
+  )
   const client = context.scope.use(new Sandlot(daemon))
   using api = new Api(daemon)
   const concurrency = 2 * availableParallelism()
@@ -24,7 +26,7 @@ export const episodes: Bench = async (context) => {
   const ours = async () => {
     await poolFull(api, context)
     const startedMs = performance.now()
-    await runEpisodes(client, { from: image.id, total, concurrency })
+    await runEpisodes(client, { from: image.id, total, concurrency, signal: context.signal })
     await poolFull(api, context)
     return total / ((performance.now() - startedMs) / 1000)
   }
@@ -53,18 +55,23 @@ export const episodes: Bench = async (context) => {
 
 async function runEpisodes(
   client: Sandlot,
-  options: { readonly from: string; readonly total: number; readonly concurrency: number },
+  options: {
+    readonly from: string
+    readonly total: number
+    readonly concurrency: number
+    readonly signal: AbortSignal
+  },
 ): Promise<void> {
-  const { from, total, concurrency } = options
+  const { from, total, concurrency, signal } = options
   const tasks = Array.from({ length: total }, (_, index) => index)
   const run = client.rollouts.map(
     tasks,
     async ({ sandbox }) => {
       await sandbox.exec(TRUE_COMMAND)
     },
-    { from, concurrency, grade: { run: TRUE_COMMAND, in: 'world' } },
+    { from, concurrency, grade: { run: TRUE_COMMAND, in: 'world' }, signal },
   )
-  const rows = await run.wait()
+  const rows = await run.wait({ signal })
   const wrong = rows.filter(({ outcome, reward }) => outcome !== 'graded' || reward !== 1)
   if (rows.length === total && wrong.length === 0) return
   const why = wrong[0] ? `${wrong[0].outcome}: ${wrong[0].error}` : `${rows.length} rows`

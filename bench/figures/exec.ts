@@ -10,7 +10,7 @@ import { TRUE_COMMAND } from '../spec.ts'
 export const exec: Bench = async (context) => {
   const { id: from } = await context.image()
   const setting = await daemonSetting(context, { poolTarget: 0 })
-  const daemon = context.scope.use(await BenchDaemon.start(setting))
+  const daemon = context.scope.use(await BenchDaemon.start(context, setting))
   const client = context.scope.use(new Sandlot(daemon))
   using api = new Api(daemon)
   const { id } = await api.json<SandboxView>('POST', '/v1/sandboxes', { from })

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { basename, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Bench, BenchContext } from '../bench.ts'
-import { inherited, repository } from '../config.ts'
+import { repository } from '../config.ts'
 import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
 import { openDriver } from '../driver.ts'
 import { detectCgroups } from '../inside.ts'
@@ -56,14 +56,11 @@ async function blankMegabytes(context: BenchContext): Promise<readonly number[]>
 
 async function daemonMegabytes(context: BenchContext): Promise<readonly number[]> {
   const { dataDirectory, runDirectory } = await daemonSetting(context, {})
-  const program = join(repository, 'packages/cli/src/main.ts')
   const directories = ['--data-directory', dataDirectory, '--run-directory', runDirectory]
-  const child = spawn(
-    process.execPath,
-    [program, 'serve', '--attached', '--port', '0', ...directories],
-    { stdio: ['pipe', 'pipe', 'ignore'], env: inherited },
-  )
-  const daemon = context.scope.use(await BenchDaemon.announced(child))
+  const argv = ['serve', '--attached', '--port', '0', ...directories]
+  // The script replaces itself by the daemon: its pid is the daemon's.
+  const child = spawn(join(repository, 'sandlot'), argv, { stdio: ['pipe', 'pipe', 'ignore'] })
+  const daemon = context.scope.use(await BenchDaemon.announced(context, child))
   await delay(SETTLE_MS, undefined, { signal: context.signal })
   const samples: number[] = []
   for (let look = 0; look < LOOKS; look++) {

@@ -11,7 +11,9 @@ const WARM_UP = 3
 /** Sandboxes of the API from a pool of blanks that is full each time, one at a time, over plain HTTP. */
 export const pool: Bench = async (context) => {
   const { id: from } = await context.image()
-  const daemon = context.scope.use(await BenchDaemon.start(await daemonSetting(context, {})))
+  const daemon = context.scope.use(
+    await BenchDaemon.start(context, await daemonSetting(context, {})),
+  )
   using api = new Api(daemon)
   const checkouts: number[] = []
   const results: number[] = []

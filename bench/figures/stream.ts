@@ -20,7 +20,7 @@ export const stream: Bench = async (context) => {
   const image = await context.image()
   const raw = await RawMachine.open(context)
   const setting = await daemonSetting(context, { poolTarget: 0 })
-  const daemon = context.scope.use(await BenchDaemon.start(setting))
+  const daemon = context.scope.use(await BenchDaemon.start(context, setting))
   const client = context.scope.use(new Sandlot(daemon))
   using api = new Api(daemon)
   const spec = benchSpec(image)
