@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type GvisorOptions, gvisorOptions, probeMachine } from '@sandlot/runtime'
+import { cacheDirectory } from './config.ts'
 
 export interface GvisorMachine {
   /** For a driver of its own: nothing else on this machine uses its state directory. */
@@ -12,10 +12,7 @@ export interface GvisorMachine {
 export async function gvisorMachine(): Promise<GvisorMachine | { readonly reason: string }> {
   const options = gvisorOptions({
     stateDirectory: `/run/sandlot-test-${randomBytes(4).toString('hex')}`,
-    dataDirectory: join(
-      process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
-      'sandlot/test-data',
-    ),
+    dataDirectory: join(cacheDirectory, 'test-data'),
   })
   const findings = await probeMachine(options, undefined)
   const missing = findings.filter(({ ok, required }) => required && !ok)

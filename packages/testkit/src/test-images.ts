@@ -1,19 +1,23 @@
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Image, type ImageStore, openImageStore } from '@sandlot/runtime'
+import { cacheDirectory } from './config.ts'
 
 /**
  * Real images for tests, kept between runs in the user's cache: the first use of a source builds it, which takes about twenty
  * seconds, all later ones find it.
  */
 export async function openTestImages(): Promise<ImageStore> {
-  const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
   return await openImageStore({
-    directory: join(cache, 'sandlot', 'test-images'),
+    directory: testImagesDirectory(),
     openBlob: async (digest) => {
       throw new Error(`test images have no blobs; ${digest} was asked for`)
     },
   })
+}
+
+/** Where they are: several processes may have it open as their image store. */
+export function testImagesDirectory(): string {
+  return join(cacheDirectory, 'test-images')
 }
 
 /** Debian bookworm with Python. */

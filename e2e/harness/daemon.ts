@@ -1,0 +1,187 @@
+/** `sandlot serve` as a process of its own, on directories and a port of its own, with real gVisor. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { findLeaks, testImagesDirectory } from '@sandlot/testkit'
+import { Sandlot } from 'sandlot'
+import { childrenOf, commandOf, memoryOf } from './processes.ts'
+
+export interface RealDaemonOptions {
+  /** Blanks kept ready. Default 2. */
+  readonly pool?: number
+  readonly environment?: Record<string, string>
+}
+
+const commandLine = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
+const STOP_MS = 60_000
+const LOG_LINES_KEPT = 200
+
+export class RealDaemon {
+  /** What must survive, what lives with the machine, and the log's last lines. */
+  readonly dataDirectory: string
+  readonly runDirectory: string
+  readonly log: string[] = []
+  url = ''
+  apiKey = ''
+  readonly #directory: string
+  readonly #options: RealDaemonOptions
+  readonly #clients: Sandlot[] = []
+  /** Host helpers of all daemons that there were: they are to end with them. */
+  readonly #helpers = new Set<number>()
+  #child: ChildProcess | undefined
+
+  private constructor(directory: string, options: RealDaemonOptions) {
+    this.#directory = directory
+    this.#options = options
+    this.dataDirectory = join(directory, 'data')
+    this.runDirectory = `/run/sandlot-e2e-${randomBytes(3).toString('hex')}`
+  }
+
+  /** Images come from the cache that all tests share. */
+  static async start(options: RealDaemonOptions = {}): Promise<RealDaemon> {
+    const daemon = new RealDaemon(await mkdtemp('/var/tmp/sandlot-e2e-'), options)
+    await mkdir(daemon.dataDirectory, { mode: 0o700 })
+    await symlink(testImagesDirectory(), join(daemon.dataDirectory, 'images'))
+    await daemon.start()
+    return daemon
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  /** What the command line and the SDK of another process need to find this daemon. */
+  get environment(): Record<string, string> {
+    return { SANDLOT_URL: this.url, SANDLOT_API_KEY: this.apiKey }
+  }
+
+  /** A new client; closed with the daemon. */
+  client(): Sandlot {
+    const client = new Sandlot({ url: this.url, apiKey: this.apiKey })
+    this.#clients.push(client)
+    return client
+  }
+
+  /** Starts it, or starts it again on the same directories and the same port. */
+  async start(): Promise<void> {
+    const port = this.url === '' ? '0' : new URL(this.url).port
+    const argv = [
+      ...['--disable-warning=ExperimentalWarning', commandLine, 'serve', '--attached'],
+      ...['--port', port, '--pool', String(this.#options.pool ?? 2)],
+      ...['--data-directory', this.dataDirectory, '--run-directory', this.runDirectory],
+    ]
+    const child = spawn(process.execPath, argv, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.#options.environment },
+    })
+    this.#child = child
+    createInterface({ input: child.stderr }).on('line', (line) => {
+      this.log.push(line)
+      if (this.log.length > LOG_LINES_KEPT) this.log.shift()
+    })
+    const ended = once(child, 'exit')
+    const [said] = await Promise.race([once(createInterface(child.stdout), 'line'), ended])
+    if (typeof said !== 'string') throw new Error(`no daemon:\n${this.log.join('\n')}`)
+    const { url, apiKey } = JSON.parse(said)
+    this.url = url
+    this.apiKey = apiKey
+  }
+
+  memory(): ReturnType<typeof memoryOf> {
+    return memoryOf(this.pid)
+  }
+
+  /** Ends one sandbox behind the daemon's back. */
+  async killSandbox(id: string): Promise<void> {
+    const state = (await this.#states()).find(({ owner }) => owner?.spec.id === id)
+    if (!state) throw new Error(`there is no sandbox ${id} on this machine`)
+    process.kill(state.sentryPid, 'SIGKILL')
+  }
+
+  /** Sandboxes that live on this machine, blanks included, whether or not the daemon knows them. */
+  async hostIds(): Promise<readonly string[]> {
+    return (await this.#states()).map(({ hostId }) => hostId)
+  }
+
+  /** As a crash does: its sandboxes live on. */
+  async kill(): Promise<void> {
+    await this.#end((child) => child.kill('SIGKILL'))
+  }
+
+  /** Stops it with all its sandboxes. */
+  async stop(): Promise<void> {
+    await this.#end((child) => child.stdin?.end())
+  }
+
+  /** Stops it, removes its directories, and throws with all that was left on the machine, or with why it died. */
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.close()))
+    const died = this.#isOver
+    await this.stop()
+    const left = [...(await this.leaks())]
+    if (died) left.unshift('a daemon that had ended by itself, with these last words:', ...this.log)
+    await rm(this.#directory, { recursive: true, force: true })
+    await rm(this.runDirectory, { recursive: true, force: true })
+    if (left.length > 0) throw new Error(`left behind:\n${left.join('\n')}`)
+  }
+
+  /** What a daemon that is over left: processes, cgroups, mounts, FIFOs, temporary files. One line each. */
+  async leaks(): Promise<readonly string[]> {
+    const ofDrivers = await Promise.all(
+      (await this.#stateDirectories()).map((stateDirectory) => findLeaks({ stateDirectory })),
+    )
+    const helpers = [...this.#helpers].filter((pid) => commandOf(pid).includes('sandlot-helper'))
+    const files = await readdir(this.dataDirectory, { recursive: true })
+    const temporary = files.filter((name) => /\.(part|next)$|(^|\/)(tmp|incoming)\/./.test(name))
+    const announced = (await readdir(this.runDirectory)).filter((name) => name === 'daemon.json')
+    return [
+      ...ofDrivers.flat(),
+      ...helpers.map((pid) => `process ${pid}: ${commandOf(pid)}`),
+      ...[...temporary, ...announced].map((name) => `file ${name}`),
+    ]
+  }
+
+  async #states(): Promise<readonly FoundState[]> {
+    const found = await Promise.all(
+      (await this.#stateDirectories()).map(async (directory) => {
+        const names = await readdir(join(directory, 'b')).catch(() => [])
+        const texts = names.map((name) =>
+          readFile(join(directory, 'b', name, 'state.json'), 'utf8').catch(() => ''),
+        )
+        return (await Promise.all(texts)).filter((text) => text !== '')
+      }),
+    )
+    return found.flat().map((text) => JSON.parse(text) as FoundState)
+  }
+
+  async #stateDirectories(): Promise<readonly string[]> {
+    const names = await readdir(this.runDirectory).catch(() => [])
+    const states = names.filter((name) => name.startsWith('sandlot-'))
+    return states.map((name) => join(this.runDirectory, name))
+  }
+
+  get #isOver(): boolean {
+    return !this.#child || this.#child.exitCode !== null || this.#child.signalCode !== null
+  }
+
+  async #end(ask: (child: ChildProcess) => void): Promise<void> {
+    const child = this.#child
+    if (!child || this.#isOver) return
+    for (const pid of childrenOf(this.pid)) this.#helpers.add(pid)
+    const gone = once(child, 'exit')
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+    ask(child)
+    await gone
+    clearTimeout(timer)
+  }
+}
+
+interface FoundState {
+  readonly hostId: string
+  readonly sentryPid: number
+  readonly owner?: { readonly spec: { readonly id: string } }
+}

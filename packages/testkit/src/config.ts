@@ -1,0 +1,9 @@
+/** What the testkit takes from its environment; no other file of it reads it. */
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+/** Things that tests keep between runs. */
+export const cacheDirectory = join(
+  process.env.XDG_CACHE_HOME || join(homedir(), '.cache'),
+  'sandlot',
+)
