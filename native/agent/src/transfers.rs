@@ -49,6 +49,8 @@ pub struct Incoming {
     window: ReceiveWindow,
     written: u64,
     ended: bool,
+    /// Of a file, set when it is written: writing takes some bits away.
+    mode: Option<u32>,
 }
 
 enum Target {
@@ -78,8 +80,10 @@ impl Agent {
 
     pub fn request_write(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
         let world = self.world_with_files(fields)?;
+        let mode = fields.optional_short("mode")?;
         let serial = self.ask(id, world, payload, Vec::new());
-        let incoming = Incoming::new(world, serial, Target::Asked(Vec::new()));
+        let asked = Incoming::new(world, serial, Target::Asked(Vec::new()));
+        let incoming = Incoming { mode, ..asked };
         self.streams.add(id, Stream::Incoming(incoming));
         Ok(())
     }
@@ -345,6 +349,9 @@ impl Agent {
         if let Some(Stream::Incoming(incoming)) = self.streams.get(id)
             && incoming.ended
         {
+            if let (Target::File(file), Some(mode)) = (&incoming.target, incoming.mode) {
+                unsafe { libc::fchmod(file.raw(), mode & 0o7777) };
+            }
             let written = incoming.written;
             self.succeed(id, pack::map().number("sizeBytes", written));
         }
@@ -388,6 +395,6 @@ impl Incoming {
 
     fn new(world: usize, serial: u32, target: Target) -> Incoming {
         let window = ReceiveWindow::default();
-        Incoming { world, serial, target, window, written: 0, ended: false }
+        Incoming { world, serial, target, window, written: 0, ended: false, mode: None }
     }
 }

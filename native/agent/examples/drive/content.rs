@@ -304,7 +304,7 @@ pub fn hidden_helpers(images: &Images) {
     let id = scene.guest.open_stream(op("tar.out").text("world", "main").text("path", "/work"));
     scene.guest.until("some of it", |guest| guest.count(id, 1) == 262_144);
     let seen = scene.sh("ls /proc | grep -c '^[0-9]'");
-    assert_eq!(seen, "4");
+    assert!(seen.parse::<u32>().unwrap() <= 4, "{seen}");
     let _ = scene.run(&Exec::sh("kill -9 -1")).unwrap();
     scene.guest.granting = true;
     scene.guest.grant(id, 1, 262_144);

@@ -21,7 +21,8 @@ pub fn deadlines(images: &Images) {
         assert_eq!(ran.result.number("signal"), 9);
         assert_eq!(ran.stdout, "partial\n", "{script}");
         assert!(started.elapsed() < Duration::from_secs(3), "{script}: {:?}", started.elapsed());
-        assert_eq!(scene.sh("ls /proc | grep -c '^[0-9]'"), "4", "{script}");
+        let seen = scene.sh("ls /proc | grep -c '^[0-9]'");
+        assert!(seen.parse::<u32>().unwrap() <= 4, "{script}: {seen}");
     }
 }
 

@@ -14,7 +14,9 @@ pub fn flood_buffered(images: &Images) {
     let mut scene = Scene::open(images);
     let before = scene.bed.memory_kib();
     let started = Instant::now();
-    let ran = scene.run(&Exec::sh("echo first; head -c 1073741824 /dev/zero; echo last")).unwrap();
+    let ran = scene
+        .run(&Exec::sh("echo first; dd if=/dev/zero bs=64k count=16384 2>/dev/null; echo last"))
+        .unwrap();
     let ms = started.elapsed().as_millis().max(1);
     let stdout = ran.result.get("stdout");
     assert_eq!(stdout.number("totalBytes") as u64, GIB + 11);
@@ -31,7 +33,8 @@ pub fn flood_streamed(images: &Images) {
     scene.guest.keeping = false;
     let before = scene.bed.memory_kib();
     let started = Instant::now();
-    let (_, id) = scene.start(&Exec::sh("head -c 1073741824 /dev/zero").streaming());
+    let (_, id) =
+        scene.start(&Exec::sh("dd if=/dev/zero bs=64k count=16384 2>/dev/null").streaming());
     let result = scene.guest.outcome(id).unwrap();
     let ms = started.elapsed().as_millis().max(1);
     assert_eq!(scene.guest.count(id, 1), GIB);
@@ -212,4 +215,30 @@ pub fn a_silent_daemon_then_another(images: &Images) {
     scene.guest.until("output again", |guest| guest.count(id, 1) > 10);
     scene.kill(&name, 9).unwrap();
     assert!(scene.guest.outcome(id).unwrap().flag("killed"));
+}
+
+/// What the runtime itself gives, beside what a command's output gets through the agent.
+pub fn raw_throughput(images: &Images) {
+    let mut scene = Scene::open(images);
+    scene.guest.keeping = false;
+    let flood = "dd if=/dev/zero bs=64k count=4096 2>/dev/null";
+    let rate = |time: Duration| 256_000 / time.as_millis().max(1);
+    for _ in 0..3 {
+        let started = Instant::now();
+        scene.sh(&format!("{flood} | dd of=/dev/null bs=64k 2>/dev/null"));
+        let pipe = started.elapsed();
+        let started = Instant::now();
+        let (_, id) = scene.start(&Exec::sh(flood).streaming());
+        scene.guest.outcome(id).unwrap();
+        let streamed = started.elapsed();
+        let started = Instant::now();
+        scene.run(&Exec::sh(flood)).unwrap();
+        let buffered = started.elapsed();
+        println!(
+            "    MiB/s: pipe inside {}, streamed {}, buffered {}",
+            rate(pipe),
+            rate(streamed),
+            rate(buffered)
+        );
+    }
 }

@@ -38,6 +38,7 @@ const SCENARIOS: &[Scenario] = &[
     ("buffered_attach", flow::buffered_attach),
     ("two_hundred_at_once", flow::two_hundred_at_once),
     ("many_short_ones", flow::many_short_ones),
+    ("raw_throughput", flow::raw_throughput),
     ("rings_are_bounded", flow::rings_are_bounded),
     ("a_silent_daemon_then_another", flow::a_silent_daemon_then_another),
     ("deadlines", ends::deadlines),

@@ -81,13 +81,13 @@ impl Sweep {
 
     /// Gives a directory that has to be emptied first.
     fn remove(&mut self, here: i32, name: &[u8], open: &[(Entries, Vec<u8>)]) -> Option<Entries> {
-        match unlink(here, name, 0) {
-            Err(libc::EISDIR | libc::EPERM) => {}
+        let refused = match unlink(here, name, 0) {
+            Err(errno @ (libc::EISDIR | libc::EPERM)) => errno,
             done => {
                 self.note(done);
                 return None;
             }
-        }
+        };
         if open.len() >= DEPTH_MAX {
             // Too deep to keep all above it open: lifted to the top, where the next round finds it.
             self.lifted += 1;
@@ -98,7 +98,8 @@ impl Sweep {
         match open_directory_at(here, name).and_then(Entries::of) {
             Ok(below) => Some(below),
             Err(errno) => {
-                self.note(Err(errno));
+                let is_none = matches!(errno, libc::ENOTDIR | libc::ELOOP);
+                self.note(Err(if is_none { refused } else { errno }));
                 None
             }
         }
