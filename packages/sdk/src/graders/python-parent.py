@@ -138,6 +138,8 @@ def verdict(spec):
     def candidate(*arguments, **named):
         return child.call(spec["entryPoint"], arguments, named)
 
+    # Some tests call the function by its name; the prelude may hold a stub of it.
+    tests[spec["entryPoint"]] = candidate
     try:
         tests["check"](candidate)
     except CandidateFailed as failure:
