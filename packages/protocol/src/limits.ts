@@ -2,8 +2,8 @@
 export const LIMITS = {
   /** JSON body of an HTTP request. */
   bodyBytes: 8 * 2 ** 20,
-  /** A task or an episode's data that travels and is stored inline; larger ones are blobs. */
-  inlineBytes: 32 * 2 ** 10,
+  /** A task or an episode's data that travels and is stored inline; larger ones are blobs. Both together fit a frame. */
+  inlineBytes: 24 * 2 ** 10,
   /** A task or an episode's data, inline or as a blob. */
   payloadBytes: 64 * 2 ** 20,
   tasksPerRequest: 1_000,

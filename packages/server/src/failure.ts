@@ -40,7 +40,11 @@ export function toSandlotError(error: unknown): SandlotError {
   if (error instanceof ConnectionLost || error instanceof StreamOver) {
     return new SandlotError('cancelled', 'the client is gone', { cause: error })
   }
-  if (isAbort(error)) return new SandlotError('cancelled', 'it was cancelled', { cause: error })
+  if (isNamed(error, 'TimeoutError')) {
+    return new SandlotError('timeout', 'it took longer than allowed', { cause: error })
+  }
+  if (isNamed(error, 'AbortError'))
+    return new SandlotError('cancelled', 'it was cancelled', { cause: error })
   return new SandlotError('internal', 'the daemon failed; its log says more', { cause: error })
 }
 
@@ -114,6 +118,6 @@ function fromEngine(error: EngineError): SandlotError {
   return new SandlotError(code, error.message, { cause: error })
 }
 
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError'
+function isNamed(error: unknown, name: string): boolean {
+  return error instanceof Error && error.name === name
 }

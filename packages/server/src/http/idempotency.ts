@@ -2,9 +2,10 @@ import { createHash, type Hash } from 'node:crypto'
 import type { Engine } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
 import { z } from 'zod'
+import { toSandlotError } from '../failure.ts'
 import { decodeJson, encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
-import type { Answer } from './answer.ts'
+import { type Answer, errorAnswer } from './answer.ts'
 import type { Bytes } from './call.ts'
 
 const keptAnswer = z.object({
@@ -66,30 +67,22 @@ export class Idempotency {
   }
 
   /**
-   * `work` does the request and gives its answer, `digest` is that of the whole request once `work` has ended; for a repeated
-   * request `digest` is awaited alone.
+   * `work` does the request and gives its answer or throws, `digest` is that of the whole request once `work` has ended; for a
+   * repeated request `digest` is awaited alone.
    */
-  async once(
-    request: Keyed,
-    digest: () => Promise<string>,
-    work: () => Promise<Answer>,
-  ): Promise<Answer> {
+  async once(request: Keyed, does: KeyedWork): Promise<Answer> {
     const name = kvName(request)
     // Several may have waited for the same one: the first that wakes goes on, the others wait for it.
     for (let first = this.#underWay.get(name); first; first = this.#underWay.get(name)) await first
-    const doing = this.#once(name, digest, work)
+    const doing = this.#once(name, does)
     this.#underWay.set(
       name,
       doing.catch(() => undefined).finally(() => this.#underWay.delete(name)),
     )
-    return doing
+    return await doing
   }
 
-  async #once(
-    name: string,
-    digest: () => Promise<string>,
-    work: () => Promise<Answer>,
-  ): Promise<Answer> {
+  async #once(name: string, { digest, work, keepsRefusals }: KeyedWork): Promise<Answer> {
     const entry = await this.#engine.kv.get(name)
     if (entry) {
       const kept = keptAnswer.parse(decodeJson(entry.value))
@@ -97,14 +90,36 @@ export class Idempotency {
       const headers = { ...kept.headers, 'idempotent-replayed': 'true' }
       return { status: kept.status, body: kept.body, headers }
     }
-    const answer = await work()
-    const { status, body, headers } = answer
-    if (status < 500 && status !== 429 && (body?.length ?? 0) <= SERVER_LIMITS.keptAnswerBytes) {
-      const kept = { digest: await digest(), status, body, headers }
-      await this.#engine.kv.put(name, encodeJson(kept), { ttlMs: SERVER_LIMITS.idempotencyMs })
+    try {
+      const answer = await work()
+      await this.#keep(name, answer, digest)
+      return answer
+    } catch (error) {
+      const refused = toSandlotError(error)
+      if (keepsRefusals && !refused.retry && refused.code !== 'cancelled') {
+        await this.#keep(name, errorAnswer(refused), digest)
+      }
+      throw error
     }
-    return answer
   }
+
+  async #keep(
+    name: string,
+    { status, body, headers }: Answer,
+    digest: () => Promise<string>,
+  ): Promise<void> {
+    if ((body?.length ?? 0) > SERVER_LIMITS.keptAnswerBytes) return
+    const kept = { digest: await digest(), status, body, headers }
+    await this.#engine.kv.put(name, encodeJson(kept), { ttlMs: SERVER_LIMITS.idempotencyMs })
+  }
+}
+
+/** A request that has a key: how it is done, and how it is told from another. */
+export interface KeyedWork {
+  readonly digest: () => Promise<string>
+  readonly work: () => Promise<Answer>
+  /** False for a streamed body: one that was refused in its midst has no digest. */
+  readonly keepsRefusals: boolean
 }
 
 export function conflict(): SandlotError {

@@ -4,7 +4,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { ROUTES, type Route, type RouteName, SandlotError } from '@sandlot/protocol'
 import { type Context, Hono } from 'hono'
 import type { Logger } from 'pino'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { invalidRequest, toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Serving } from '../serving.ts'
@@ -12,8 +12,9 @@ import { type AccessRules, checkAccess } from './access.ts'
 import { type Answer, asLines, errorAnswer, jsonAnswer, sendAnswer, sendStream } from './answer.ts'
 import { readBytes, readJson } from './body.ts'
 import type { Bytes, BytesAnswer, Call, Handlers, HeadAnswer, TextAnswer } from './call.ts'
-import { type Idempotency, RequestDigest } from './idempotency.ts'
+import { type Idempotency, type Keyed, RequestDigest } from './idempotency.ts'
 import { type Caller, type KeyRing, requireScope } from './keys.ts'
+import { parseQuery } from './query.ts'
 import type { Answered } from './request-log.ts'
 import { BEGINS_WORK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
 
@@ -98,22 +99,14 @@ async function serve(
   using _ = BEGINS_WORK.has(name) ? options.serving.begin() : undefined
 
   const idempotencyKey = readKey(incoming)
-  const keyed = {
-    project: caller.project,
-    key: idempotencyKey ?? '',
-    method: incoming.method ?? '',
-    target: incoming.url ?? '',
-  }
-  const digest = new RequestDigest(keyed)
   const query = parseQuery(route, context.req.queries())
   const json = route.body && route.body !== 'bytes' ? await readJson(incoming) : undefined
   const body = json === undefined ? undefined : parseBody(route, json)
-  if (json !== undefined) digest.add(JSON.stringify(json))
   const stream = route.body === 'bytes' ? readBytes(incoming) : undefined
-
   const signal = goneSignal(outgoing)
-  const handle = (bytes: Bytes | undefined) =>
-    (options.handlers[name] as unknown as AnyHandler)({
+  const respond = async (bytes: Bytes | undefined) => {
+    const handler = options.handlers[name] as unknown as AnyHandler
+    const result = await handler({
       params: context.req.param() as Record<string, string>,
       query,
       body: bytes ?? body,
@@ -122,20 +115,24 @@ async function serve(
       idempotencyKey,
       log: options.log,
     } as Call<RouteName>)
-  const once = idempotencyKey !== undefined && isMutation(route) && !OWN_IDEMPOTENCY.has(name)
-  if (!once) return finish(route, await handle(stream), outgoing, signal)
-  return options.idempotency.once(
-    keyed,
-    () => digest.finish(stream),
-    async () => {
-      try {
-        const result = await handle(stream && digest.pass(stream))
-        return (await finish(route, result, outgoing, signal)) as Answer
-      } catch (error) {
-        return errorAnswer(error)
-      }
-    },
-  )
+    return await finish(route, result, outgoing, signal)
+  }
+  if (idempotencyKey === undefined || !isMutation(route) || OWN_IDEMPOTENCY.has(name)) {
+    return await respond(stream)
+  }
+  const request: Keyed = {
+    project: caller.project,
+    key: idempotencyKey,
+    method: incoming.method ?? '',
+    target: incoming.url ?? '',
+  }
+  const digest = new RequestDigest(request)
+  if (json !== undefined) digest.add(JSON.stringify(json))
+  return await options.idempotency.once(request, {
+    digest: () => digest.finish(stream),
+    keepsRefusals: stream === undefined,
+    work: async () => (await respond(stream && digest.pass(stream))) as Answer,
+  })
 }
 
 /** Turns what a handler gave into an answer; streams are sent here. */
@@ -178,32 +175,6 @@ function routeOf(mounted: RouteName, method: string | undefined): RouteName | un
     (name) => ROUTES[name].method === 'HEAD' && ROUTES[name].path === path,
   )
   return head ?? (answer === 'bytes' || answer === 'lines' ? undefined : mounted)
-}
-
-function parseQuery(route: Route, given: Record<string, string[]>): unknown {
-  const shape = route.query?.shape ?? {}
-  const flat: Record<string, unknown> = {}
-  for (const [key, values] of Object.entries(given)) {
-    if (!Object.hasOwn(shape, key)) {
-      throw new SandlotError(
-        'invalid_request',
-        `query.${key.slice(0, 64)}: this route has no such parameter`,
-      )
-    }
-    const many = takesMany(shape[key] as z.ZodType)
-    if (!many && values.length > 1) {
-      throw new SandlotError('invalid_request', `query.${key}: given more than once`)
-    }
-    flat[key] = many ? values : values[0]
-  }
-  const parsed = (route.query ?? z.object({})).safeParse(flat)
-  if (!parsed.success) throw invalidRequest('query', parsed.error)
-  return parsed.data
-}
-
-function takesMany(schema: z.ZodType): boolean {
-  if (schema instanceof z.ZodOptional) return takesMany(schema.unwrap() as z.ZodType)
-  return schema instanceof z.ZodArray
 }
 
 function parseBody(route: Route, json: unknown): unknown {

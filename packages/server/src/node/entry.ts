@@ -35,7 +35,7 @@ export class Entry {
   ready: Promise<void> = Promise.resolve()
   /** Ends the creation. */
   readonly abort = new AbortController()
-  /** Resolves with how it ended; for a creation that failed it never does. */
+  /** Resolves with how it ended, also where it never came up. */
   readonly over: Promise<SandboxEnded>
   readonly end: (ended: SandboxEnded) => void
   /** Set by whoever ends it first. */

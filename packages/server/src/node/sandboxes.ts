@@ -3,7 +3,6 @@ import { SandlotError } from '@sandlot/protocol'
 import type { Fate, ImageStore, PinnedImage, RuntimeDriver, Sandbox } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { toSandlotError } from '../failure.ts'
-import { SERVER_LIMITS } from '../limits.ts'
 import type { Commands } from './commands.ts'
 import { endedOf, neverRan } from './ended.ts'
 import type { EndingNews } from './ending-news.ts'
@@ -16,6 +15,7 @@ import type { Ownership, OwnershipRecord } from './ownership.ts'
 import type { AcquireRequest, SandboxEnded } from './port.ts'
 import type { Room } from './room.ts'
 import { type Starter, specOf, startSandbox } from './start.ts'
+import { stopFirmly } from './stop-firmly.ts'
 
 export interface NodeParts {
   readonly node: string
@@ -218,22 +218,8 @@ export class NodeSandboxes {
   async #stop(entry: Entry): Promise<void> {
     const sandbox = entry.sandbox as Sandbox
     const diskBytes = await diskUse(entry, sandbox)
-    const fate = await this.#stopFirmly(entry, sandbox)
+    const fate = await stopFirmly(sandbox, this.#parts)
     await this.#finish(entry, fate, diskBytes)
-  }
-
-  async #stopFirmly(entry: Entry, sandbox: Sandbox): Promise<Fate> {
-    const { driver, log } = this.#parts
-    for (let tries = 1; ; tries++) {
-      try {
-        return await driver.stop(sandbox, { signal: AbortSignal.timeout(SERVER_LIMITS.stopMs) })
-      } catch (error) {
-        log.error({ err: error, sandbox: entry.id, tries }, 'a sandbox could not be stopped')
-        if (tries < SERVER_LIMITS.stopTries) continue
-        const usage = { cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0 }
-        return { kind: 'lost', detail: `it could not be stopped: ${String(error)}`, usage }
-      }
-    }
   }
 
   async #finish(entry: Entry, fate: Fate, diskBytes: number): Promise<void> {
@@ -277,14 +263,15 @@ export class NodeSandboxes {
   async #creationError(entry: Entry, error: unknown): Promise<SandlotError> {
     if (entry.stop) return goneError(await entry.over, entry.id)
     const known = toSandlotError(error)
-    if (known.code === 'create_failed' || known.code === 'internal') {
+    const failure =
+      known.code === 'timeout'
+        ? new SandlotError('create_failed', 'the sandbox did not come up in time', { cause: error })
+        : known
+    if (failure.code === 'create_failed' || failure.code === 'internal') {
       this.#parts.log.warn({ err: error, sandbox: entry.id }, 'a sandbox did not come up')
     }
-    this.#parts.numbers.failed(known.code)
-    if (error instanceof DOMException && error.name === 'TimeoutError') {
-      return new SandlotError('create_failed', 'the sandbox did not come up in time')
-    }
-    return known
+    this.#parts.numbers.failed(failure.code)
+    return failure
   }
 
   #forget(entry: Entry): void {
