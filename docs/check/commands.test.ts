@@ -1,6 +1,6 @@
+import { codeBlocks, pages, textOf } from '@sandlot/testkit/repository'
 import { expect, test } from 'vitest'
 import { makeProgram } from '../generate/inside.ts'
-import { codeBlocks, pages } from './repository.ts'
 
 type Command = ReturnType<typeof makeProgram>
 
@@ -19,7 +19,6 @@ test('every command of every page is one that the command line knows', async () 
 })
 
 test('every verb in code is one that the command line knows', async () => {
-  const { textOf } = await import('./repository.ts')
   const wrong: string[] = []
   for (const page of await pages()) {
     for (const [, words] of (await textOf(page)).matchAll(/`(?:\.\/)?sandlot ([a-z][^`]*)`/g)) {

@@ -1,5 +1,5 @@
+import { allFiles, textOf } from '@sandlot/testkit/repository'
 import { expect, test } from 'vitest'
-import { allFiles, textOf } from './repository.ts'
 
 const PAGE = 'docs/configuration.md'
 

@@ -1,6 +1,6 @@
+import { allFiles, textOf } from '@sandlot/testkit/repository'
 import { expect, test } from 'vitest'
 import { BENCHES } from '../../bench/benches.ts'
-import { allFiles, textOf } from './repository.ts'
 
 /** Rows of the table of promises: the figure's name and the number of its target. */
 async function promises(): Promise<{ name: string; target: number }[]> {

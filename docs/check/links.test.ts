@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import { pages, textOf, top } from '@sandlot/testkit/repository'
 import { expect, test } from 'vitest'
 import { anchorOf } from '../generate/markdown.ts'
-import { pages, textOf, top } from './repository.ts'
 
 test('every link between files leads somewhere', async () => {
   const wrong: string[] = []

@@ -6,17 +6,7 @@ import { CHANNELS, type MuxStream, type ReadOptions } from './mux-stream.ts'
 import { Outlet } from './outlet.ts'
 import { encodePayload, type PayloadMap } from './payload.ts'
 import { RemoteError, StreamCancelled, type StreamFailure, StreamOver } from './stream-error.ts'
-
-/** What a stream needs of its mux. */
-export interface StreamHost {
-  readonly writer: FrameWriter
-  /** Something was written to `writer`. */
-  written(): void
-  /** The stream has a data frame, an end or a result to write when its turn comes. */
-  ready(stream: LiveStream): void
-  /** The last frame of the stream was written or has come. */
-  over(stream: LiveStream): void
-}
+import type { StreamHost } from './stream-host.ts'
 
 const NOTHING = new Uint8Array(0)
 const MESSAGE_LENGTH_MAX = 4_096

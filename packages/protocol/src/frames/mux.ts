@@ -1,12 +1,13 @@
 import { FrameDecoder } from './decoder.ts'
 import { FrameWriter } from './encode.ts'
 import { FRAME, FRAME_LIMITS, type FrameType, MalformedFrame } from './frame.ts'
-import { LiveStream, type StreamHost } from './live-stream.ts'
+import { LiveStream } from './live-stream.ts'
 import type { MuxStream } from './mux-stream.ts'
 import { decodePayload, type PayloadMap } from './payload.ts'
 import { Pings } from './pings.ts'
 import { Round } from './round.ts'
 import { ConnectionLost, MuxBusy, type StreamFailure } from './stream-error.ts'
+import type { StreamHost } from './stream-host.ts'
 
 /** Where a multiplexer's bytes go. It is ordered and reliable; the mux never closes it. */
 export interface FrameTransport {
