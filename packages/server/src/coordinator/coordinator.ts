@@ -65,6 +65,7 @@ export class Coordinator implements CoordinatorPort {
     this.#services = {
       ...options,
       signal: this.#stopping.signal,
+      counters: { done: 0 },
       deadlines: openDeadlines(options.clock),
       taskCache: openTaskCache(),
     }
@@ -175,7 +176,7 @@ export class Coordinator implements CoordinatorPort {
   }
 
   numbers(): CoordinatorNumbers {
-    return numbersOf(this.#registry)
+    return numbersOf(this.#registry, this.#services.counters.done)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

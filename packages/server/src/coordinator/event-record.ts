@@ -20,7 +20,7 @@ export function encodeBatch(events: readonly RunEvent[]): Uint8Array[] {
     length += text.length + 1
   }
   if (texts.length > 0) parts.push(texts.join(','))
-  return parts.map((part, index) => Buffer.from(`${mark(index, parts.length)}[${part}]`))
+  return parts.map((part, index) => Buffer.from(`${markOf(index, parts.length)}[${part}]`))
 }
 
 /** Puts batches together again. A batch whose last part is missing was never decided on by anybody: it is left out. */
@@ -28,8 +28,12 @@ export function createBatchDecoder(): (record: Uint8Array) => RunEvent[] {
   let parts: RunEvent[] = []
   return (record) => {
     const text = Buffer.from(record.buffer, record.byteOffset, record.length).toString()
+    const mark = text.charAt(0)
+    if (!'=<->'.includes(mark)) {
+      throw new Error('a record of events has no mark: its log was written by another program')
+    }
     const events = JSON.parse(text.slice(1)) as RunEvent[]
-    switch (text[0]) {
+    switch (mark) {
       case '=':
         parts = []
         return events
@@ -39,20 +43,16 @@ export function createBatchDecoder(): (record: Uint8Array) => RunEvent[] {
       case '-':
         parts.push(...events)
         return []
-      case '>': {
+      default: {
         const whole = [...parts, ...events]
         parts = []
         return whole
       }
-      default:
-        throw new Error(
-          'a record of a run’s events has no mark: its log was written by another program',
-        )
     }
   }
 }
 
-function mark(index: number, count: number): string {
+function markOf(index: number, count: number): string {
   if (count === 1) return '='
   if (index === 0) return '<'
   return index === count - 1 ? '>' : '-'

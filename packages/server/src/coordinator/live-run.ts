@@ -53,6 +53,8 @@ export interface RunServices {
   readonly clock: Clock
   readonly deadlines: Deadlines
   readonly taskCache: TaskCache
+  /** What the daemon's metrics count. */
+  readonly counters: { done: number }
   /** Aborts when the coordinator stops. */
   readonly signal: AbortSignal
   warn(message: string, error: unknown): void
@@ -126,7 +128,8 @@ function startRun(
     log: engine.log,
     clock,
     stream: resultStream(record),
-    recorded(through) {
+    recorded(through, rows) {
+      services.counters.done += rows
       actor.post({ type: 'results_recorded', through })
       actor.resume()
       news.beat()

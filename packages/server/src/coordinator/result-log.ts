@@ -24,8 +24,8 @@ export interface ResultLogOptions {
   readonly log: Log
   readonly clock: Clock
   readonly stream: string
-  /** Every row up to this one is durable. */
-  recorded(through: number): void
+  /** Every row up to this one is durable; so many of them are new. */
+  recorded(through: number, rows: number): void
   failed(error: unknown): void
 }
 
@@ -42,7 +42,8 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
     try {
       while (waiting.length > 0 && !closed) {
         const { records, dedup, through } = takeWhatFits()
-        if (await append(records, dedup)) recorded(through)
+        const rows = await append(records, dedup)
+        if (!closed) recorded(through, rows)
       }
     } catch (error) {
       closed = true
@@ -72,8 +73,8 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
   async function append(records: readonly Uint8Array[], dedup: readonly string[]) {
     while (!closed) {
       try {
-        await log.append(stream, records, { dedup })
-        return !closed
+        const { duplicates } = await log.append(stream, records, { dedup })
+        return records.length - duplicates.length
       } catch (error) {
         if (!isTransient(error)) throw error
         await new Promise<void>((resolve) => {
@@ -85,7 +86,7 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
         })
       }
     }
-    return false
+    return 0
   }
 
   return {

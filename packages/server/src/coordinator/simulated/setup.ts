@@ -7,6 +7,7 @@ import { Coordinator } from '../coordinator.ts'
 import { createManualClock, type ManualClock } from './clock.ts'
 import { SimulatedNode, type SimulatedNodeOptions } from './node.ts'
 import { until } from './settle.ts'
+import type { SimulatedWorker } from './worker.ts'
 
 /** A coordinator on a real engine in a fresh directory, with a node and a clock that the test drives. */
 export interface Simulation extends AsyncDisposable {
@@ -77,6 +78,26 @@ export function someTasks(count: number, from = 0): TaskPut[] {
     key: `t${from + i}`,
     json: `{"n":${from + i}}`,
   }))
+}
+
+/**
+ * Lets time go on until the run is over, in steps that are taken only when nothing is under way: however slow the machine is, what
+ * the coordinator waits for comes before what it would give up for. Meanwhile the worker is heard.
+ */
+export async function overTime(
+  simulation: Simulation,
+  worker: SimulatedWorker,
+  stepMs = 100,
+): Promise<ResultRow[]> {
+  await until('the run is over', async () => {
+    const { inputsWaiting, batchesInFlight } = simulation.coordinator.numbers()
+    if (inputsWaiting === 0 && batchesInFlight === 0) {
+      simulation.clock.advance(stepMs)
+      worker.renew()
+    }
+    return (await simulation.view('a')).state === 'finished'
+  })
+  return await simulation.results('a')
 }
 
 /** A run with its tasks, closed. */
