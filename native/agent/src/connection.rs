@@ -7,7 +7,12 @@
 
 use alloc::vec::Vec;
 
-use sandlot_frames::{Decoder, HEADER_BYTES, Kind, Nonce, Prey, encode, header, sync_payload};
+use sandlot_frames::{
+    Decoder, HEADER_BYTES, Kind, Nonce, PAYLOAD_BYTES_MAX, Prey, encode, header, sync_payload,
+};
+
+use crate::failure::{Code, Failure};
+use crate::keeper::message::pack_failure;
 
 use crate::limits::{OUTPUT_BYTES_BUSY, OUTPUT_BYTES_MAX, REATTACH_FIRST_MS, REATTACH_LAST_MS};
 use crate::sys::fd::{self, Fd};
@@ -158,6 +163,11 @@ impl Connection {
     }
 
     pub fn send(&mut self, kind: Kind, channel: u8, stream: u32, payload: &[u8]) {
+        // Every list has its bound; a payload that breaks the protocol would end the sandbox.
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            let failure = Failure::new(Code::TooLarge, "the answer is too long");
+            return encode(&mut self.out, Kind::Error, 0, stream, &pack_failure(&failure));
+        }
         encode(&mut self.out, kind, channel, stream, payload);
     }
 

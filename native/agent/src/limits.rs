@@ -35,6 +35,9 @@ pub const DETACHED_MS_DEFAULT: u64 = 60_000;
 pub const ENDING_LOOK_MS: u64 = 10;
 pub const KEEPER_PATIENCE_MS: u64 = 2000;
 
+/// How often a command that is slow to start is looked at.
+pub const START_LOOK_MS: u64 = 200;
+
 /// A pipe that outlives its command is emptied this often, one chunk a time.
 pub const LEFTOVER_PAUSE_MS: u64 = 50;
 

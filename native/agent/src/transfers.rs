@@ -62,7 +62,8 @@ enum Target {
 
 impl Agent {
     pub fn request_answer(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
-        let world = self.world_with_files(fields)?;
+        let reads = matches!(fields.bytes("op")?, b"file.stat" | b"process.list");
+        let world = if reads { self.world_with_files(fields) } else { self.open_world(fields) }?;
         let serial = self.ask(id, world, payload, Vec::new());
         self.streams.add(id, Stream::Asked { world, serial });
         Ok(())
@@ -79,7 +80,7 @@ impl Agent {
     }
 
     pub fn request_write(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
-        let world = self.world_with_files(fields)?;
+        let world = self.open_world(fields)?;
         let mode = fields.optional_short("mode")?;
         let serial = self.ask(id, world, payload, Vec::new());
         let asked = Incoming::new(world, serial, Target::Asked(Vec::new()));
@@ -110,7 +111,7 @@ impl Agent {
         fields: &Fields<'_>,
         payload: &[u8],
     ) -> Outcome<()> {
-        let world = self.world_with_files(fields)?;
+        let world = self.open_world(fields)?;
         let (out, into) = pipe(0).map_err(|errno| Failure::system(errno, "pipe"))?;
         set_nonblocking(into.raw(), true);
         let serial = self.ask(id, world, payload, [out].into());
@@ -388,6 +389,10 @@ impl Outgoing {
 }
 
 impl Incoming {
+    pub fn is_into(&self, world: usize) -> bool {
+        self.world == world
+    }
+
     /// An open file is written on without it.
     pub fn needs_keeper_of(&self, world: usize) -> bool {
         self.world == world && !matches!(self.target, Target::File(_))

@@ -116,10 +116,6 @@ pub fn a_world_that_kills_its_init(images: &Images) {
     );
     assert_eq!(scene.end_world("main", 5000).unwrap().get("by").text(), "episode");
     assert_eq!(scene.run(&Exec::of(&["true"])).unwrap_err().code(), "world_not_open");
-    assert_eq!(
-        scene.file("file.stat", "/", |map| map.flag("follow", true)).unwrap_err().code(),
-        "world_not_open"
-    );
     scene.open_world(&World { name: "grade", below: Some("main"), ..MAIN }).unwrap();
     let ran = scene.run(&Exec::sh("cat /work/file").in_world("grade")).unwrap();
     assert_eq!(ran.stdout, "mine\n");
@@ -274,4 +270,71 @@ pub fn ending_while_starting(images: &Images) {
             assert!(code == "9" || code.starts_with("world_not_open"), "{code}");
         }
     }
+}
+
+pub fn a_world_that_stops_and_kills_all_it_sees(images: &Images) {
+    let mut scene = Scene::open(images);
+    let (_, id) = scene.start(&Exec::sh("trap '' TERM; while true; do kill -STOP -1; done"));
+    scene.guest.until("its start", |guest| !guest.events(id).is_empty());
+    for _ in 0..20 {
+        let ran = scene.run(&Exec::of(&["true"]).timeout_ms(300)).unwrap();
+        assert!(ran.result.flag("timedOut") || ran.code() == 0, "{ran:?}");
+    }
+    let (_, killer) = scene.start(&Exec::sh("while true; do kill -9 -1; done").timeout_ms(2000));
+    scene.guest.until("its start", |guest| !guest.events(killer).is_empty());
+    for _ in 0..20 {
+        let _ = scene.run(&Exec::of(&["true"]).timeout_ms(300)).unwrap();
+    }
+    scene.write("/work/f", b"x").unwrap();
+    assert_eq!(scene.end_world("main", 5000).unwrap().get("by").text(), "request");
+}
+
+pub fn a_world_ends_under_its_writers(images: &Images) {
+    let mut scene = Scene::open(images);
+    let writing = scene.open_write("/work/f");
+    scene.guest.send_data(writing, 0, b"begun");
+    let unpacking =
+        scene.guest.open_stream(op("tar.in").text("world", "main").text("path", "/work/t"));
+    scene.guest.send_data(unpacking, 0, &[0; 100]);
+    scene.guest.serve_for(Duration::from_millis(200));
+    let ended = scene.end_world("main", 5000).unwrap();
+    println!("    world.end {} us inside", ended.number("elapsedUs"));
+    for id in [writing, unpacking] {
+        assert_eq!(scene.guest.outcome(id).unwrap_err().code(), "world_not_open");
+    }
+    assert_eq!(scene.read("/work/f").unwrap(), b"begun");
+    assert_eq!(scene.write("/work/g", b"x").unwrap_err().code(), "world_not_open");
+    let stat = scene.file("file.stat", "/work/f", |map| map.flag("follow", true)).unwrap();
+    assert_eq!(stat.number("sizeBytes"), 5);
+    let id = scene.guest.open_stream(op("tar.out").text("world", "main").text("path", "/work"));
+    assert!(scene.guest.outcome(id).unwrap().number("entries") >= 1);
+}
+
+pub fn big_requests(images: &Images) {
+    let mut scene = Scene::open(images);
+    let long = "x".repeat(63_000);
+    let ran =
+        scene.run(&Exec { env: vec![("PATH", "/bin"), ("A", &long)], ..Exec::sh("echo ${#A}") });
+    assert_eq!(ran.unwrap().stdout, "63000\n");
+    let ids: Vec<u32> = (0..60)
+        .map(|_| scene.start(&Exec { env: vec![("A", &long)], ..Exec::of(&["/bin/true"]) }).1)
+        .collect();
+    for id in ids {
+        assert_eq!(scene.guest.outcome(id).unwrap().number("exitCode"), 0);
+    }
+    let layers = op("world.open").text("world", "other").array("layers", 1, |out| {
+        crate::pack::bytes(out, b"/img/7");
+    });
+    let layers =
+        layers.number("upperBytes", 1 << 20).number("upperInodes", 100).number("shmBytes", 4096);
+    let layers = layers.number("pidsMax", 9).number("nofileMax", 99).text("hostname", "h");
+    assert_eq!(scene.guest.call(layers).unwrap_err().code(), "not_found");
+    for name in ["", "UPPER", "a/b", "waytoolongforaworld", "a1"] {
+        assert_eq!(
+            scene.guest.call(op("world.prepare").text("world", name)).unwrap_err().code(),
+            "invalid"
+        );
+    }
+    assert_eq!(scene.guest.call(op("nonsense")).unwrap_err().code(), "unsupported");
+    assert_eq!(scene.guest.call(crate::pack::map()).unwrap_err().code(), "invalid");
 }

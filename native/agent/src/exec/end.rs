@@ -1,7 +1,7 @@
 use super::{Exec, Execs, State};
 use crate::agent::Agent;
 use crate::clock::now_us;
-use crate::limits::{EXECS_ENDED_MAX, RINGS_TOTAL_BYTES};
+use crate::limits::{EXECS_ENDED_MAX, RINGS_TOTAL_BYTES, START_LOOK_MS};
 use crate::pack::{self, Map};
 use crate::sys::fd::readable_bytes;
 use crate::sys::poller::Interest;
@@ -36,6 +36,7 @@ impl Agent {
         exec.exit = exit;
         exec.ended_us = now_us();
         exec.deadline_ms = None;
+        exec.start_look_at_ms = None;
         exec.left = exec.processes();
         if let Some(mut stdin) = exec.stdin.take() {
             stdin.close(&self.poller);
@@ -93,6 +94,7 @@ impl Agent {
     pub fn execs_on_time(&mut self, now_ms: u64) {
         let due = |exec: &&mut Exec| {
             exec.deadline_ms.is_some_and(|at| at <= now_ms)
+                || exec.start_look_at_ms.is_some_and(|at| at <= now_ms)
                 || exec.leftovers_at_ms.is_some_and(|at| at <= now_ms)
         };
         let mut late = alloc::vec::Vec::new();
@@ -100,6 +102,10 @@ impl Agent {
             if exec.deadline_ms.take_if(|at| *at <= now_ms).is_some() {
                 exec.timed_out = true;
                 late.push(exec.serial);
+            }
+            if exec.start_look_at_ms.take_if(|at| *at <= now_ms).is_some() {
+                exec.start_look_at_ms = Some(now_ms + START_LOOK_MS);
+                exec.go_on();
             }
             if exec.leftovers_at_ms.take_if(|at| *at <= now_ms).is_some() {
                 for pipe in exec.outputs.iter_mut().filter_map(|output| output.pipe.as_mut()) {

@@ -1,6 +1,6 @@
 use alloc::format;
 
-use super::State;
+use super::{Exec, State};
 use crate::agent::Agent;
 use crate::failure::{Code, Failure, Outcome};
 use crate::pack::{self, Fields};
@@ -47,6 +47,14 @@ impl Agent {
         if let Some(exec) = self.execs.get(serial) {
             let _ = write_file(format!("{}/cgroup.kill", exec.cgroup).as_bytes(), b"1");
         }
+    }
+}
+
+impl Exec {
+    /// The world sees a command's process before it runs its program, and may stop it. The keeper
+    /// stands still with it, so it isn't left stopped.
+    pub(super) fn go_on(&self) {
+        signal_all(&self.cgroup, libc::SIGCONT);
     }
 }
 

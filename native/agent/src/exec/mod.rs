@@ -48,6 +48,8 @@ pub struct Exec {
     started_us: u64,
     ended_us: u64,
     deadline_ms: Option<u64>,
+    /// While it starts: when it is looked at.
+    start_look_at_ms: Option<u64>,
     timed_out: bool,
     killed: bool,
     exit: Exit,
@@ -173,7 +175,7 @@ impl Execs {
     }
 
     pub fn next_ms(&self) -> Option<u64> {
-        let times = |exec: &Exec| [exec.deadline_ms, exec.leftovers_at_ms];
+        let times = |exec: &Exec| [exec.deadline_ms, exec.start_look_at_ms, exec.leftovers_at_ms];
         self.all.values().flat_map(times).flatten().min()
     }
 }

@@ -10,7 +10,7 @@ use crate::failure::{Code, Failure, Outcome};
 use crate::keeper::message::Tag;
 use crate::limits::{
     COMMAND_SHOWN_BYTES, EXECS_RUNNING_MAX, HEAD_BYTES_DEFAULT, NAME_BYTES_MAX, RING_BYTES_DEFAULT,
-    RINGS_TOTAL_BYTES, TAIL_BYTES_DEFAULT,
+    RINGS_TOTAL_BYTES, START_LOOK_MS, TAIL_BYTES_DEFAULT,
 };
 use crate::pack::{self, Fields};
 use crate::sink::Sink;
@@ -60,6 +60,7 @@ impl Agent {
             started_us,
             ended_us: started_us,
             deadline_ms: timeout_ms.map(|ms| (started_us / 1000).saturating_add(ms)),
+            start_look_at_ms: Some(started_us / 1000 + START_LOOK_MS),
             timed_out: false,
             killed: false,
             exit: Exit::default(),
@@ -84,6 +85,7 @@ impl Agent {
             return;
         };
         exec.state = State::Running;
+        exec.start_look_at_ms = None;
         exec.pid = pid;
         for output in &mut exec.outputs {
             if let Some(pipe) = &mut output.pipe {

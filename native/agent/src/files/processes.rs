@@ -9,6 +9,9 @@ use crate::pack::{self, Map};
 use crate::sys::directory::Entries;
 use crate::sys::fd::read_file;
 
+/// The list is one frame.
+const LISTED_BYTES_MAX: usize = 60_000;
+
 struct Process {
     pid: u64,
     parent: u64,
@@ -25,6 +28,10 @@ pub fn list() -> Outcome<Map> {
         .filter(|pid| *pid != 1)
         .filter_map(look)
         .take(PROCESSES_LISTED_MAX)
+        .scan(LISTED_BYTES_MAX, |left, process| {
+            *left = left.checked_sub(process.packed_bytes())?;
+            Some(process)
+        })
         .collect();
     Ok(pack::map().array("processes", processes.len(), |out| {
         for process in &processes {
@@ -35,6 +42,14 @@ pub fn list() -> Outcome<Map> {
             out.extend(map.bytes("command", &process.command).finish());
         }
     }))
+}
+
+impl Process {
+    /// At most.
+    fn packed_bytes(&self) -> usize {
+        let exec = self.exec.as_ref().map_or(0, |exec| exec.len() + 7);
+        self.command.len() + exec + 40
+    }
 }
 
 fn look(pid: u64) -> Option<Process> {

@@ -69,6 +69,10 @@ impl Jobs {
         Ok(())
     }
 
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
     pub fn cancel(&mut self, serial: u32) {
         for (pid, _) in self.running.iter().filter(|(_, running)| **running == serial) {
             let _ = process::kill(*pid, libc::SIGKILL);
@@ -89,6 +93,7 @@ impl Jobs {
 
 fn work(link: &Link, serial: u32, job: Job<'_>) -> ! {
     let _ = capabilities::set(OF_KEEPER, OF_KEEPER);
+    process::die_with_parent();
     signals::reset(libc::SIGCHLD);
     signals::unblock_all();
     let mut kept: Vec<i32> = [link.raw()].into_iter().chain(job.descriptor()).collect();

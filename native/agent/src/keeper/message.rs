@@ -21,13 +21,14 @@ pub enum Tag {
     Spawned = b's',
     Exited = b'x',
     InitEnded = b'i',
+    Finished = b'q',
     Done = b'd',
     Failed = b'f',
 }
 
 impl Tag {
     fn parse(byte: u8) -> Option<Tag> {
-        const ALL: [Tag; 12] = [
+        const ALL: [Tag; 13] = [
             Tag::Open,
             Tag::Spawn,
             Tag::File,
@@ -38,6 +39,7 @@ impl Tag {
             Tag::Spawned,
             Tag::Exited,
             Tag::InitEnded,
+            Tag::Finished,
             Tag::Done,
             Tag::Failed,
         ];

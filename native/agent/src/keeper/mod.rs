@@ -38,11 +38,16 @@ pub struct Keeper {
     jobs: Jobs,
     /// No command starts any more; files are still served, for graders.
     ended: bool,
+    init_dead: bool,
+    /// The agent knows that nothing of the world is left.
+    told_finished: bool,
 }
 
 /// Runs in the forked child; `program` is the agent's own path.
 pub fn main(socket: Fd, program: &'static [u8]) -> ! {
     fd::close_all_except(3, &[socket.raw()]);
+    // A command's process shares this one's memory until exec, and the world sees it already.
+    process::hide_memory();
     signals::interrupt_waits_on_children();
     let link = Link { socket };
     let (init, jobs) = match prepare::prepare(program) {
@@ -54,7 +59,9 @@ pub fn main(socket: Fd, program: &'static [u8]) -> ! {
     };
     link.say(Tag::Prepared, 0, &pack::map().number("init", init as u64).finish());
     let commands = BTreeMap::new();
-    Keeper { link, init, limits: None, commands, jobs, ended: false }.run()
+    let (limits, ended) = (None, false);
+    Keeper { link, init, limits, commands, jobs, ended, init_dead: false, told_finished: false }
+        .run()
 }
 
 impl Keeper {
@@ -62,6 +69,7 @@ impl Keeper {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         loop {
             self.reap();
+            self.finish();
             if !signals::wait_readable(self.link.socket.raw(), false, None) {
                 continue;
             }
@@ -82,6 +90,10 @@ impl Keeper {
         let done = match message.tag {
             Tag::Open => self.open(&message),
             Tag::Spawn => self.spawn(&message, descriptors),
+            // Between the order to end and the end nothing new begins.
+            Tag::File if self.ended && !self.told_finished => {
+                Err(Failure::new(Code::WorldNotOpen, "the world ends"))
+            }
             Tag::File => self.jobs.file(&self.link, &message, descriptors, self.limits.is_some()),
             Tag::Cancel => {
                 self.jobs.cancel(serial);
@@ -123,6 +135,7 @@ impl Keeper {
     fn reap(&mut self) {
         while let Some((pid, status)) = process::reap() {
             if pid == self.init {
+                self.init_dead = true;
                 self.link.say(Tag::InitEnded, 0, &[]);
             } else if let Some(serial) = self.commands.remove(&pid) {
                 let body = pack::map().number("status", status as u32 as u64).finish();
@@ -132,6 +145,15 @@ impl Keeper {
                 let failure = Failure::new(Code::Io, "the file operation was broken off");
                 self.link.fail(serial, &failure);
             }
+        }
+    }
+
+    /// Says when all that this keeper started for the world is gone, its own long work too.
+    fn finish(&mut self) {
+        let gone = self.init_dead && self.commands.is_empty() && self.jobs.is_idle();
+        if self.ended && gone && !self.told_finished {
+            self.told_finished = true;
+            self.link.say(Tag::Finished, 0, &[]);
         }
     }
 

@@ -45,6 +45,10 @@ pub fn forbid_new_privileges() {
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
 }
 
+pub fn die_with_parent() {
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+}
+
 /// Keeps others from looking into this process, whoever they are.
 pub fn hide_memory() {
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };

@@ -22,10 +22,23 @@ impl Agent {
         if self.worlds[world].state == State::Ended {
             self.answer_waiting(world, Awaited::Ended);
         } else {
-            self.worlds[world].ending.get_or_insert(Ender::Request);
-            self.kill_world(world);
+            self.begin_end(world, Ender::Request);
         }
         Ok(())
+    }
+
+    /// Nothing new is taken, what writes its files is broken off, everything in it is killed. The
+    /// first cause counts.
+    pub fn begin_end(&mut self, world: usize, by: Ender) {
+        if self.worlds[world].ending.is_none() {
+            self.worlds[world].ending = Some(by);
+            self.worlds[world].ending_ms = now_ms();
+            self.say_to_keeper(world, Tag::Finish, 0, &[], &[], Vec::new());
+            self.fail_writers_of(world);
+            let events = format!("{}/cgroup.events", self.worlds[world].cgroup());
+            let _ = changes::watch(&self.changes.fd, events.as_bytes());
+        }
+        self.kill_world(world);
     }
 
     /// Kills everything in a world, by its init and by its cgroup.
@@ -35,23 +48,21 @@ impl Agent {
         }
         let cgroup = self.worlds[world].cgroup();
         let _ = write_file(format!("{cgroup}/cgroup.kill").as_bytes(), b"1");
-        let now = now_ms();
-        let known = &mut self.worlds[world];
-        if known.look_at_ms.is_none() {
-            known.ending_ms = now;
-            let _ = changes::watch(&self.changes.fd, format!("{cgroup}/cgroup.events").as_bytes());
-        }
-        known.look_at_ms = Some(now + ENDING_LOOK_MS);
+        self.worlds[world].look_at_ms = Some(now_ms() + ENDING_LOOK_MS);
         self.settle_end(world);
     }
 
     pub fn on_init_ended(&mut self, world: usize) {
         self.worlds[world].init = Init::Dead;
         if self.worlds[world].ending.is_none() {
-            self.worlds[world].ending = Some(Ender::Episode);
             self.tell_world_ended(world);
         }
-        self.kill_world(world);
+        self.begin_end(world, Ender::Episode);
+    }
+
+    pub fn on_finished(&mut self, world: usize) {
+        self.worlds[world].finished = true;
+        self.settle_end(world);
     }
 
     /// The keeper is gone, which it does not do by itself: the world has lost its head, and its files.
@@ -70,18 +81,18 @@ impl Agent {
         self.settle_end(world);
     }
 
-    /// A world is ended when its init is dead and its cgroup empty; the first comes before the
-    /// last of its processes is gone.
+    /// A world is ended when its keeper has seen the end of all that it started, and its cgroup is
+    /// empty: the end of init is told before the last of its processes is gone.
     pub(super) fn settle_end(&mut self, world: usize) {
         let known = &self.worlds[world];
         let over = known.state == State::Ended || known.ending.is_none();
-        if over || known.init != Init::Dead || self.worlds[world].is_populated() {
+        let finished = known.finished || known.keeper.is_none();
+        if over || !finished || known.is_populated() {
             return;
         }
         self.worlds[world].state = State::Ended;
         self.worlds[world].look_at_ms = None;
         self.answer_waiting(world, Awaited::Ended);
-        self.say_to_keeper(world, Tag::Finish, 0, &[], &[], Vec::new());
         self.remove_leaves(world);
     }
 
@@ -97,6 +108,19 @@ impl Agent {
         for id in ids {
             self.close_stream(id);
             self.fail(id, failure);
+        }
+    }
+
+    /// Nobody writes the files of a world that ends: they are about to be graded.
+    fn fail_writers_of(&mut self, world: usize) {
+        let writing = |(id, stream): (u32, &Stream)| match stream {
+            Stream::Incoming(incoming) if incoming.is_into(world) => Some(id),
+            _ => None,
+        };
+        let ids: Vec<u32> = self.streams.iter().filter_map(writing).collect();
+        for id in ids {
+            self.close_stream(id);
+            self.fail(id, &Failure::new(Code::WorldNotOpen, "the world ends"));
         }
     }
 
@@ -122,8 +146,7 @@ impl Agent {
             if known.look_at_ms.is_none_or(|at| at > now_ms) {
                 continue;
             }
-            let known_dead = known.init == Init::Dead;
-            if !known_dead && now_ms > known.ending_ms.saturating_add(KEEPER_PATIENCE_MS) {
+            if !known.finished && now_ms > known.ending_ms.saturating_add(KEEPER_PATIENCE_MS) {
                 let _ = process::kill(known.keeper_pid, libc::SIGKILL);
             }
             self.kill_world(world);

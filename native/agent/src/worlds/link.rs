@@ -98,6 +98,7 @@ impl Agent {
             Tag::Prepared => self.on_prepared(world, number("init") as i32),
             Tag::Opened => self.on_opened(world),
             Tag::InitEnded => self.on_init_ended(world),
+            Tag::Finished => self.on_finished(world),
             Tag::Spawned => self.on_spawned(message.serial, number("pid")),
             Tag::Exited => self.on_exited(message.serial, Exit::of(number("status") as u32 as i32)),
             Tag::Done => self.on_done(message.serial, message.body, descriptors.into_iter().next()),

@@ -34,6 +34,8 @@ pub struct World {
     /// The keeper's serial of the open under way.
     opening: Option<u32>,
     ending: Option<Ender>,
+    /// The keeper has seen the end of all that it started for the world.
+    finished: bool,
     /// Since when, and when it is looked at again.
     ending_ms: u64,
     look_at_ms: Option<u64>,
@@ -104,7 +106,7 @@ pub enum Awaited {
 }
 
 impl World {
-    /// Whether file requests are answered: also when all of its processes are gone.
+    /// Whether files are read: also when all of its processes are gone.
     pub fn has_files(&self) -> bool {
         self.is_open() || (self.state == State::Ended && self.keeper.is_some())
     }

@@ -1,4 +1,5 @@
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Awaited, State, Waiting, parse_name, paths};
@@ -12,6 +13,7 @@ use crate::streams::Stream;
 use crate::sys::check;
 use crate::sys::fd::{c_path, write_file};
 use crate::sys::mount::mount;
+use crate::sys::stat::Stat;
 
 impl Agent {
     pub fn request_open(&mut self, id: u32, fields: &Fields<'_>, payload: &[u8]) -> Outcome<()> {
@@ -19,7 +21,12 @@ impl Agent {
         let name = parse_name(fields.bytes("world")?)?;
         let mut lowers = self.layer_below(fields)?;
         for layer in fields.list("layers")? {
-            lowers.push(parse_layer(layer)?.to_vec());
+            let layer = parse_layer(layer)?;
+            if !is_mounted(layer) {
+                let shown = String::from_utf8_lossy(layer);
+                return Err(Failure::new(Code::NotFound, format!("nothing is mounted on {shown}")));
+            }
+            lowers.push(layer.to_vec());
         }
         if lowers.is_empty() || lowers.len() > LAYERS_MAX + 1 {
             return Err(Failure::invalid("layers are none or too many"));
@@ -119,6 +126,15 @@ fn parse_layer(path: &[u8]) -> Outcome<&[u8]> {
     match number {
         Some(number) if valid(number) => Ok(path),
         _ => Err(Failure::invalid("a layer is not /img/<number>")),
+    }
+}
+
+/// Its own root directory is of another device than the one above.
+fn is_mounted(layer: &[u8]) -> bool {
+    let device = |path| Stat::at(libc::AT_FDCWD, path, 0).map(|stat| stat.identity().0);
+    match (device(layer), device(paths::LAYERS.as_bytes())) {
+        (Ok(layer), Ok(above)) => layer != above,
+        _ => false,
     }
 }
 

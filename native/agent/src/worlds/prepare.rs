@@ -53,6 +53,7 @@ impl Agent {
             init: Init::Awaited,
             opening: None,
             ending: None,
+            finished: false,
             ending_ms: 0,
             look_at_ms: None,
             population,
@@ -92,10 +93,7 @@ impl Agent {
                 self.fail_packed(id, body);
             }
         }
-        if self.worlds[world].ending.is_none() {
-            self.worlds[world].ending = Some(Ender::Episode);
-        }
-        self.kill_world(world);
+        self.begin_end(world, Ender::Episode);
     }
 }
 
