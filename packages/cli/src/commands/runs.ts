@@ -1,5 +1,4 @@
 /** `sandlot runs …`. */
-import { stdout } from 'node:process'
 import { formatDuration } from '@sandlot/protocol'
 import { type RunReport, type RunView, Sandlot } from 'sandlot'
 import { describeProgress, startProgressLine } from '../output/progress.ts'
@@ -69,13 +68,13 @@ function progressOf({
   return `${state}${reason ? ` (${reason})` : ''}: ${text}`
 }
 
-/** One JSON row a line, from a cursor, until the run is over; with `follow: false` those that are there. */
+/** One JSON row a line, from a cursor, until the run is over. */
 export async function resultsCommand(name: string, { from }: { from?: string }): Promise<void> {
   await using client = new Sandlot()
   using interrupted = interruption()
   const run = await client.rollouts.get(name)
   const options = { signal: interrupted.signal, ...(from === undefined ? {} : { from }) }
-  for await (const row of run.results(options)) stdout.write(`${JSON.stringify(row)}\n`)
+  for await (const row of run.results(options)) printLine(JSON.stringify(row))
 }
 
 export async function cancelRunCommand(name: string): Promise<void> {

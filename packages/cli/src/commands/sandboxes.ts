@@ -16,8 +16,8 @@ export interface ListOptions {
 export async function psCommand({ all, json }: ListOptions): Promise<void> {
   await using client = new Sandlot()
   const views: SandboxView[] = []
-  for await (const view of client.sandboxes.list())
-    if (all || view.state !== 'stopped') views.push(view)
+  for await (const view of client.sandboxes.list()) views.push(view)
+  if (all) for await (const view of client.sandboxes.list({ state: 'stopped' })) views.push(view)
   if (json) return printJson(views)
   if (views.length === 0) return note('no sandboxes')
   const nowMs = Date.now()
@@ -26,11 +26,11 @@ export async function psCommand({ all, json }: ListOptions): Promise<void> {
     view.state,
     formatDuration(nowMs - view.createdAtMs),
     view.image,
-    formatSize(view.usage?.memoryBytes ?? 0),
+    formatSize(view.resources.memory.limit),
     view.owner,
     view.ending ? `${view.ending.kind}: ${view.ending.detail}` : '',
   ])
-  printLine(formatTable(['ID', 'STATE', 'AGE', 'IMAGE', 'MEMORY', 'OWNER', 'ENDING'], rows))
+  printLine(formatTable(['ID', 'STATE', 'AGE', 'IMAGE', 'MEMORY LIMIT', 'OWNER', 'ENDING'], rows))
 }
 
 export interface CreateOptions {

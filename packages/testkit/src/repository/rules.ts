@@ -28,6 +28,13 @@ const isCode = (path: string) => /\.(ts|rs|py|sh)$|^sandlot$/.test(path)
 export const isTest = (path: string) =>
   /\.test\.ts$|^e2e\/|\/(conformance|tests|testing|examples|fixtures)\//.test(path)
 
+/** What a user runs: neither tests nor what only they use. */
+const isProduct = (path: string) =>
+  /^packages\/.*\.ts$/.test(path) && !isTest(path) && !path.startsWith('packages/testkit/')
+
+const STARTS_PROGRAMS =
+  /^packages\/(runtime\/src\/process|cli\/src\/setup|sdk\/src\/local)\/|^packages\/cli\/src\/commands\/bench\.ts$/
+
 export const RULES: readonly Rule[] = [
   {
     name: `no source is longer than ${LINES_MAX} lines`,
@@ -72,6 +79,16 @@ export const RULES: readonly Rule[] = [
     applies: (path) =>
       isScript(path) && !/^(bench|examples)\/|^packages\/cli\/src\/output\//.test(path),
     find: (_, text) => withoutComments(text).match(/(?<![\w'`])console\.\w+\(/g) ?? [],
+  },
+  {
+    name: 'only the output of the command line writes to the terminal',
+    applies: (path) => isProduct(path) && !path.startsWith('packages/cli/src/output/'),
+    find: (_, text) => text.match(/\b(stdout|stderr)\.write\(/g) ?? [],
+  },
+  {
+    name: 'programs are started where ARCHITECTURE.md says',
+    applies: (path) => isProduct(path) && !STARTS_PROGRAMS.test(path),
+    find: (_, text) => text.match(/from '(node:child_process|execa)'/g) ?? [],
   },
   {
     name: 'no test is run alone',
