@@ -54,7 +54,7 @@ export interface Daemon {
 
 export interface CloseOptions {
   readonly drainMs?: number
-  /** Default `stop`. */
+  /** Default `stop`. `keep`: the next daemon adopts them; this process should end then, it still holds their pipes. */
   readonly sandboxes?: 'stop' | 'keep'
 }
 
@@ -82,7 +82,7 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   const { server, url } = listening
   const closeSockets = () => sockets.close()
   const shutdown = new Shutdown({ serving, coordinator, node, server, log, closeSockets })
-  starting.defer(() => shutdown.run({ drainMs: 0, sandboxes: 'stop' }))
+  starting.defer(() => shutdown.run({ drainMs: 0, sandboxes: 'keep' }))
 
   const recovered = await node.recover()
   await coordinator.recover()
@@ -96,6 +96,7 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   const close = async ({ drainMs = 0, sandboxes = 'stop' }: CloseOptions) => {
     await unannounce(runDirectory, process.pid, url)
     await shutdown.run({ drainMs, sandboxes })
+    parts.left.alive = sandboxes === 'keep'
     await running.disposeAsync()
   }
   return {
@@ -127,7 +128,13 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     }),
   )
   const { driver, own } = openDriver(options)
-  if (own) starting.use(driver)
+  // A start that fails leaves what it found to the next one.
+  const left = { alive: true }
+  if (own) {
+    starting.defer(async () => {
+      if (!left.alive) await driver[Symbol.asyncDispose]()
+    })
+  }
   const endpoint = { url: '' }
   const node = await Node.open({
     node: options.node,
@@ -153,7 +160,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     imageDigest: async (image) => (await images.find(image))?.digest,
     warn: (message, error) => log.warn({ err: error }, message),
   })
-  return { images, node, coordinator, endpoint, driver: driver.name, serving: new Serving() }
+  return { images, node, coordinator, endpoint, left, driver: driver.name, serving: new Serving() }
 }
 
 /** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
