@@ -121,16 +121,21 @@ const START_FAILURES: ReadonlySet<GuestErrorCode> = new Set([
   'invalid',
   'io',
   'too_large',
+  'world_not_open',
 ])
 
 /** A start that failed, as its own error; undefined where it is something else. */
 export function execError(error: unknown): SandlotError | undefined {
   if (!(error instanceof GuestError) || !START_FAILURES.has(error.code)) return undefined
-  return new SandlotError('exec_failed', `the command did not start: ${error.message}`, {
+  const why = error.code === 'world_not_open' ? WORLD_ENDED : error.message
+  return new SandlotError('exec_failed', `the command did not start: ${why}`, {
     details: { reason: error.code },
     cause: error,
   })
 }
+
+const WORLD_ENDED =
+  'its world has ended, because its first process was killed from inside or because it is being graded; its files can still be read'
 
 function endOf(
   exec: string,

@@ -185,7 +185,7 @@ test('the grader’s world is opened over main’s files, once; files are brough
   const end = await at.node.exec({ sandbox, exec: newId('exec'), world: 'grade', argv: ['x'] })
   expect(JSON.parse(Buffer.from(end.stdout).toString())).toEqual(['grade', '42', 'secret'])
   const main = at.node.exec({ sandbox, exec: newId('exec'), argv: ['x'] })
-  await expect(main).rejects.toMatchObject({ code: 'invalid_request' })
+  await expect(main).rejects.toMatchObject({ code: 'exec_failed' })
   const nothing = `sha256:${createHash('sha256').update('nothing').digest('hex')}`
   const put = at.node.putFiles({ sandbox, world: 'grade', files: [{ ...hidden, blob: nothing }] })
   await expect(put).rejects.toMatchObject({ code: 'blob_unknown' })
