@@ -21,6 +21,8 @@ export type Bench = (context: BenchContext) => Promise<readonly Measured[]>
 
 export interface NamedBench {
   readonly name: string
+  /** After so long it hangs, and is ended. Default: two minutes beyond its budget. Milliseconds. */
+  readonly limitMs?: number
   readonly about: string
   /** Loaded when it runs, so that the parts of the product that it needs are in no other bench's memory. */
   readonly load: () => Promise<Bench>

@@ -54,6 +54,7 @@ export const BENCHES: readonly NamedBench[] = [
   },
   {
     name: 'crash',
+    limitMs: 600_000,
     about: '500 episodes with the daemon killed twice: nothing lost, doubled or left',
     load: async () => (await import('./figures/crash.ts')).crash,
   },

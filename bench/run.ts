@@ -14,7 +14,7 @@ export interface RunOptions {
   readonly note: (line: string) => void
 }
 
-const BUDGET_MS = 5_000
+const BUDGET_MS = 20_000
 const LONG_FACTOR = 4
 /** Beyond its budget a bench starts, ends and finishes what it began; one that takes so long hangs. */
 const OVERRUN_MS = 120_000
@@ -43,7 +43,7 @@ export async function runBenches(options: RunOptions): Promise<Report> {
 
 async function runOne(named: NamedBench, options: RunOptions, image: BenchContext['image']) {
   const budgetMs = BUDGET_MS * (options.long ? LONG_FACTOR : 1)
-  const overran = AbortSignal.timeout(budgetMs + OVERRUN_MS)
+  const overran = AbortSignal.timeout(named.limitMs ?? budgetMs + OVERRUN_MS)
   const broken = new AbortController()
   const fail = (error: Error) => broken.abort(error)
   const signal = AbortSignal.any([options.signal, overran, broken.signal])

@@ -1,21 +1,31 @@
-/** Lets episodes wait until as many are in flight as are wanted; then the one that waited longest goes for each that comes. */
+/**
+ * Episodes wait here until all that are wanted in flight wait; from then on those that waited longest go, as many as leave the
+ * wanted number waiting. So nearly all are in flight at any time, as with slow agents, and enough move to keep the coordinator
+ * busy.
+ */
 export class Turnstile {
-  /** Resolves when as many wait as were wanted. */
+  /** Resolves when all that are in flight wait. */
   readonly full: Promise<void>
-  readonly #wanted: number
+  readonly #inFlight: number
+  readonly #moving: number
   readonly #waiting: (() => void)[] = []
   readonly #full = Promise.withResolvers<void>()
   #open = false
   #coming: number
 
-  /** `wanted` in flight; `total` come in all, and with the last one nobody waits any more. */
-  constructor(wanted: number, total: number) {
-    this.#wanted = wanted
-    this.#coming = total
+  /** `total` come in all; with the last one nobody waits any more. */
+  constructor(options: {
+    readonly inFlight: number
+    readonly moving: number
+    readonly total: number
+  }) {
+    this.#inFlight = options.inFlight
+    this.#moving = options.moving
+    this.#coming = options.total
     this.full = this.#full.promise
   }
 
-  /** From now on those go who are more than wanted. */
+  /** All wait: now they may go. */
   open(): void {
     this.#open = true
     this.#letGo()
@@ -25,12 +35,12 @@ export class Turnstile {
   enter(go: () => void): void {
     this.#coming -= 1
     this.#waiting.push(go)
-    if (this.#waiting.length === this.#wanted) this.#full.resolve()
+    if (this.#waiting.length === this.#inFlight) this.#full.resolve()
     if (this.#open) this.#letGo()
   }
 
   #letGo(): void {
-    const keep = this.#coming > 0 ? this.#wanted - 1 : 0
+    const keep = this.#coming > 0 ? this.#inFlight - this.#moving : 0
     const leaving = this.#waiting.splice(0, Math.max(0, this.#waiting.length - keep))
     for (const go of leaving) go()
   }
