@@ -37,9 +37,4 @@ export const RUNTIME_LIMITS = {
   /** Host processes for each guest process; over the host's limit the sandbox dies, so there is room. */
   hostPidsFactor: 10,
   hostPidsMin: 1_024,
-  /** A pool replaces at most so many at once. */
-  poolRefillsAtOnce: 2,
-  /** A pool that can't start blanks waits at most so long between tries. */
-  poolBackoffMsMax: 30_000,
-  poolBackoffMsFirst: 100,
 } as const

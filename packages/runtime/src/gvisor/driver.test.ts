@@ -13,7 +13,6 @@ import { type DriverHarness, readText, shell, specFor } from '../conformance/har
 import type { Layer } from '../driver.ts'
 import { ErofsImageFile } from '../image/erofs/image-file.ts'
 import { LayerTree } from '../image/layer-tree.ts'
-import { BlankPool } from '../pool/blank-pool.ts'
 import { GvisorDriver } from './driver.ts'
 import { sandboxPaths } from './paths.ts'
 import { sizesOf } from './sizing.ts'
@@ -138,15 +137,6 @@ describe.skipIf(reason !== '')(`sandboxes in gVisor${reason && `: ${reason}`}`, 
     const signal = AbortSignal.timeout(200)
     await expect(each.driver.createBlank({ signal })).rejects.toThrow('timeout')
     expect(await each.sandboxesLeft()).toEqual([])
-  })
-
-  test('a pool of them is filled, used and emptied', async () => {
-    await using each = await setup()
-    await using pool = new BlankPool({ driver: each.driver, size: 2 })
-    await expect.poll(() => pool.numbers.ready, { timeout: 10_000 }).toBe(2)
-    const sandbox = await each.driver.checkout(await pool.take(), each.spec())
-    expect(await shell(sandbox, 'exit 3')).toMatchObject({ exitCode: 3 })
-    await expect.poll(() => pool.numbers.ready, { timeout: 10_000 }).toBe(2)
   })
 })
 
