@@ -53,18 +53,19 @@ export class FakeGuest implements Guest {
     this.#clock = options.clock
     this.#startedAtMs = options.clock.now()
     this.lost = this.#lost.promise
-    const filesOf = (world: string) => this.#open(world).files
+    // The files of a world that has ended can still be read: nothing runs in it any more.
+    const filesLeft = (world: string) => this.#dressed(world).files
     this.#execs = new FakeExecs({
       sandbox: options.sandbox,
       script: options.script,
       clock: options.clock,
       alive: () => this.#alive(),
-      filesOf,
+      filesOf: (world) => this.#open(world).files,
       die: options.die,
     })
     this.exec = this.#execs
-    this.files = fileCalls(filesOf)
-    this.tar = tarCalls(filesOf)
+    this.files = fileCalls(filesLeft)
+    this.tar = tarCalls(filesLeft)
   }
 
   get hello(): GuestHello {
@@ -194,6 +195,12 @@ export class FakeGuest implements Guest {
   #open(world: string): FakeWorld {
     const found = this.#world(world)
     if (found.state !== 'open') throw new GuestError('world_not_open', world)
+    return found
+  }
+
+  #dressed(world: string): FakeWorld {
+    const found = this.#world(world)
+    if (found.state === 'prepared') throw new GuestError('world_not_open', world)
     return found
   }
 

@@ -84,7 +84,8 @@ function socketOver(
       stream.done.then(release, release)
       return stream
     },
-    close: () => socket.close(),
+    // Behind what this turn of the event loop still writes.
+    close: () => queueMicrotask(() => socket.close()),
   }
 }
 

@@ -59,7 +59,7 @@ export async function putStream(
 }
 
 /** A stored content. Throws `blob_unknown`. */
-export async function getBytes(
+async function getBytes(
   { http, connection }: ClientContext,
   digest: string,
   { signal }: Waiting = {},
@@ -77,6 +77,15 @@ export async function getBytes(
       await outage.wait(error, signal)
     }
   }
+}
+
+/** A stored content that is JSON. */
+export async function getJson(
+  context: ClientContext,
+  digest: string,
+  waiting: Waiting = {},
+): Promise<unknown> {
+  return JSON.parse(new TextDecoder().decode(await getBytes(context, digest, waiting)))
 }
 
 async function put(

@@ -2,7 +2,7 @@
 import { type Lease, SandlotError, type WorkerReport } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
 import { unlessAborted } from '../connection/signals.ts'
-import { getBytes, putBytes } from '../image/blob.ts'
+import { getJson, putBytes } from '../image/blob.ts'
 import { Sandbox } from '../sandbox/sandbox.ts'
 import type { Episode, Grader } from './episode.ts'
 import type { LagMeter } from './lag.ts'
@@ -107,5 +107,5 @@ async function readJson(
 ): Promise<unknown> {
   if (json !== null) return JSON.parse(json)
   if (blob === null) return undefined
-  return JSON.parse(new TextDecoder().decode(await getBytes(context, blob, { signal })))
+  return await getJson(context, blob, { signal })
 }

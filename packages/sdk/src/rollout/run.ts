@@ -8,6 +8,7 @@ import {
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
 import { joinSignals } from '../connection/signals.ts'
+import { getJson } from '../image/blob.ts'
 import type { RunPart } from './run-part.ts'
 
 export interface ResultsOptions extends Waiting {
@@ -66,6 +67,12 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
     const rows: ResultRow[] = []
     for await (const row of this.results(options)) rows.push(row)
     return rows
+  }
+
+  /** What an episode returned as `data`, also where it is too large to stand in its row. */
+  async data(row: ResultRow, options: Waiting = {}): Promise<unknown> {
+    if (row.dataBlob === null) return row.data
+    return await getJson(this.#context, row.dataBlob, options)
   }
 
   /** How it stands. */

@@ -30,15 +30,23 @@ export async function downloadTree(
   if (fed.status === 'rejected') throw fed.reason
 }
 
+/** Tells of what the content itself fails with, and not of what its reader does to it. */
 async function* watched(
   content: AsyncIterable<Uint8Array>,
   onError: (error: unknown) => void,
 ): AsyncGenerator<Uint8Array> {
+  const source = content[Symbol.asyncIterator]()
   try {
-    yield* content
-  } catch (error) {
-    onError(error)
-    throw error
+    for (;;) {
+      const next = await source.next().catch((error) => {
+        onError(error)
+        throw error
+      })
+      if (next.done) return
+      yield next.value
+    }
+  } finally {
+    await source.return?.()
   }
 }
 

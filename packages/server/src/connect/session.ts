@@ -60,7 +60,10 @@ export function serveSocket(socket: WebSocket, session: Session): void {
     transport: {
       write(bytes) {
         if (socket.readyState !== socket.OPEN) return true
-        socket.send(bytes, () => isFree() && resume())
+        // A burst of control frames may be larger than what a client takes in one message; frames may be cut anywhere.
+        for (let start = 0; start < bytes.length; start += MESSAGE_BYTES) {
+          socket.send(bytes.subarray(start, start + MESSAGE_BYTES), () => isFree() && resume())
+        }
         return isFree()
       },
       onDrain(callback) {
@@ -84,6 +87,7 @@ export function serveSocket(socket: WebSocket, session: Session): void {
   mux.hello({ protocol: 1, server: VERSION, session: newId('worker') })
 }
 
+const MESSAGE_BYTES = 2 ** 20
 const NORMAL = 1000
 const PROTOCOL_ERROR = 1002
 const UNSUPPORTED_DATA = 1003
