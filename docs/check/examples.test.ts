@@ -44,6 +44,14 @@ test('the example of the README is short', async () => {
   expect(example?.text.split('\n').length).toBeLessThanOrEqual(LINES_MAX)
 })
 
+test('the README shows what the demo printed', async () => {
+  const captures = (await codeBlocks('README.md')).filter(({ language }) => language === 'text')
+  const said = captures.map(({ text }) => text).join('\n')
+  expect(said, 'paste the table of ./sandlot demo between the capture markers').toMatch(
+    /^gold +graded 164 [\s\S]*^0 sandboxes left$/m,
+  )
+})
+
 /** The repository's own options; packages are found as they are in it. */
 function configuration(files: readonly string[]) {
   return {
