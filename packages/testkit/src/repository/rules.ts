@@ -11,7 +11,7 @@ export interface Rule {
 
 const LINES_MAX = 300
 
-/** What may be longer, and by how much: tables, of which one looks at a row, and one table of open transfers with its moves. */
+/** What may be longer, and by how much: tables, of which one looks at a row; and the agent's transfers, both ways in one file. */
 const LONGER: Readonly<Record<string, number>> = {
   'native/agent/src/transfers.rs': 420,
   'packages/protocol/src/errors.ts': 400,
