@@ -130,11 +130,12 @@ impl Connection {
         }
     }
 
-    /// Sets what the poller waits for. A detached input is looked at by the clock instead: at end of
-    /// file it is always ready.
+    /// Sets what the poller waits for. At end of file an input is always ready: without a peer only
+    /// news of it count, and it is looked at by the clock too.
     pub fn watch(&mut self, poller: &Poller, reading: bool) {
         let attached = self.peer == Peer::Attached;
-        self.input.watch(poller, Interest::READ.if_true(attached && reading));
+        let interest = if attached { Interest::READ.if_true(reading) } else { Interest::READ_NEWS };
+        self.input.watch(poller, interest);
         let waiting = attached && !self.out.is_empty();
         self.output.watch(poller, Interest::WRITE.if_true(waiting));
     }

@@ -84,7 +84,7 @@ pub fn stdin(images: &Images) {
 pub fn what_a_world_sees(images: &Images) {
     let mut scene = Scene::open(images);
     let pids = scene.sh("ls /proc | grep '^[0-9]' | sort -n | tr '\\n' ' '");
-    assert!(pids.split(' ').count() <= 4, "{pids}");
+    assert!(pids.split(' ').count() <= 6, "{pids}");
     assert_eq!(scene.sh("cat /proc/1/cmdline 2>&1 | tr -d '\\0' | head -c 100"), "/agent");
     for secret in ["environ", "maps", "mem", "exe", "fd/0", "root/img"] {
         let ran = scene

@@ -176,6 +176,17 @@ impl Bed {
         total
     }
 
+    /// Processor time that the sandbox has used.
+    pub fn cpu_ms(&self) -> u64 {
+        let ticks = |pid: &i32| -> u64 {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let fields: Vec<&str> =
+                stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+            [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum()
+        };
+        self.descendants().iter().map(ticks).sum::<u64>() * 10
+    }
+
     fn descendants(&self) -> Vec<i32> {
         let mut found = vec![self.pid];
         let mut at = 0;

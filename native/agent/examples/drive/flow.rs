@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use sandlot_frames::Kind;
 
 use crate::bed::Images;
-use crate::guest::Guest;
 use crate::scenes::{Exec, Scene, op};
 
 const GIB: u64 = 1 << 30;
@@ -196,25 +195,6 @@ pub fn rings_are_bounded(images: &Images) {
         assert_eq!(stdout.number("totalBytes"), kept + stdout.number("droppedBytes"));
         assert!(kept >= 16_384);
     }
-}
-
-pub fn a_silent_daemon_then_another(images: &Images) {
-    let mut scene = Scene::open(images);
-    let (name, id) = scene.start(&Exec::sh("while true; do echo x; sleep 0.01; done").streaming());
-    scene.guest.until("output", |guest| guest.count(id, 1) > 0);
-    // The first one dies in the middle of a frame.
-    scene.guest.send_raw(&[0xA7, 0x11, 0, 0, 9, 0, 0, 0, 0, 0, 1, 0, 1, 2, 3]);
-    scene.guest.until("all written", |guest| guest.unsent() == 0);
-    scene.guest = Guest::attach(&scene.bed, false);
-    let hello = scene.guest.hello.clone();
-    assert_eq!(hello.list("execs")[0].get("exec").text(), name);
-    assert!(hello.list("execs")[0].flag("running"));
-    let request =
-        op("exec.attach").text("exec", &name).number("stdoutFrom", 0).number("stderrFrom", 0);
-    let id = scene.guest.open_stream(request);
-    scene.guest.until("output again", |guest| guest.count(id, 1) > 10);
-    scene.kill(&name, 9).unwrap();
-    assert!(scene.guest.outcome(id).unwrap().flag("killed"));
 }
 
 /// What the runtime itself gives, beside what a command's output gets through the agent.

@@ -9,16 +9,19 @@ extern crate alloc;
 
 mod basics;
 mod bed;
-mod content;
 mod ends;
 #[path = "../../src/failure.rs"]
 mod failure;
+mod files;
 mod flow;
 mod guest;
+mod hostile;
 #[path = "../../src/pack/mod.rs"]
 mod pack;
+mod peers;
 mod said;
 mod scenes;
+mod tars;
 
 use std::time::Instant;
 
@@ -40,26 +43,27 @@ const SCENARIOS: &[Scenario] = &[
     ("many_short_ones", flow::many_short_ones),
     ("raw_throughput", flow::raw_throughput),
     ("rings_are_bounded", flow::rings_are_bounded),
-    ("a_silent_daemon_then_another", flow::a_silent_daemon_then_another),
-    ("deadlines", ends::deadlines),
+    ("a_silent_daemon_then_another", peers::a_silent_daemon_then_another),
+    ("deadlines", hostile::deadlines),
     ("what_is_left_behind", ends::what_is_left_behind),
     ("signals", ends::signals),
     ("grade_world", ends::grade_world),
-    ("a_world_that_kills_its_init", ends::a_world_that_kills_its_init),
-    ("destruction", ends::destruction),
-    ("fork_bomb", ends::fork_bomb),
-    ("threads", ends::threads),
-    ("full_disk", ends::full_disk),
-    ("detached_agent_ends", ends::detached_agent_ends),
-    ("lifetime", ends::lifetime),
+    ("a_world_that_kills_its_init", hostile::a_world_that_kills_its_init),
+    ("destruction", hostile::destruction),
+    ("fork_bomb", hostile::fork_bomb),
+    ("threads", hostile::threads),
+    ("full_disk", hostile::full_disk),
+    ("detached_agent_ends", peers::detached_agent_ends),
+    ("lifetime", peers::lifetime),
+    ("a_new_peer_is_noticed", peers::a_new_peer_is_noticed),
     ("ending_while_starting", ends::ending_while_starting),
-    ("a_world_that_stops_and_kills_all_it_sees", ends::a_world_that_stops_and_kills_all_it_sees),
+    ("a_world_that_stops_and_kills_all_it_sees", hostile::a_world_that_stops_and_kills_all_it_sees),
     ("a_world_ends_under_its_writers", ends::a_world_ends_under_its_writers),
-    ("big_requests", ends::big_requests),
-    ("files", content::files),
-    ("one_gibibyte", content::one_gibibyte),
-    ("tars", content::tars),
-    ("hidden_helpers", content::hidden_helpers),
+    ("big_requests", hostile::big_requests),
+    ("files", files::files),
+    ("one_gibibyte", files::one_gibibyte),
+    ("tars", tars::tars),
+    ("hidden_helpers", tars::hidden_helpers),
 ];
 
 fn main() {

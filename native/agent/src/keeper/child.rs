@@ -113,12 +113,11 @@ unsafe fn run_by_shell(plan: &Plan<'_>, script: *const libc::c_char) -> i32 {
     let shell = c"/bin/sh".as_ptr();
     let mut arguments = [core::ptr::null(); ARGUMENTS_MAX + 1];
     (arguments[0], arguments[1]) = (shell, script);
-    for at in 2..ARGUMENTS_MAX {
-        let argument = unsafe { *plan.arguments.add(at - 1) };
+    for (at, argument) in arguments.iter_mut().enumerate().take(ARGUMENTS_MAX).skip(2) {
+        *argument = unsafe { *plan.arguments.add(at - 1) };
         if argument.is_null() {
             break;
         }
-        arguments[at] = argument;
     }
     unsafe { libc::execve(shell, arguments.as_ptr(), plan.environment) };
     libc::ENOEXEC

@@ -44,9 +44,9 @@ impl Jobs {
                 Ok(())
             }
             Answer::Piped(body, end, job) => {
-                self.start(link, message.serial, job)?;
+                // First, so that it comes before anything the job says.
                 link.say_with(Tag::Done, message.serial, &body.finish(), Some(&end));
-                Ok(())
+                self.start(link, message.serial, job)
             }
             Answer::Later(job) => self.start(link, message.serial, job),
         }

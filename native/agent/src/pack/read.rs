@@ -33,7 +33,7 @@ impl<'a> Value<'a> {
     pub fn as_number(&self) -> Option<u64> {
         match *self {
             Value::Unsigned(number) => Some(number),
-            Value::Float(number) if number >= 0.0 && number < 9e15 => {
+            Value::Float(number) if (0.0..9e15).contains(&number) => {
                 let whole = number as u64;
                 (whole as f64 == number).then_some(whole)
             }

@@ -8,6 +8,8 @@ pub struct Interest(u32);
 impl Interest {
     pub const NONE: Interest = Interest(0);
     pub const READ: Interest = Interest(libc::EPOLLIN as u32);
+    /// Only news: what is ready and stays so is told once.
+    pub const READ_NEWS: Interest = Interest((libc::EPOLLIN | libc::EPOLLET) as u32);
     pub const WRITE: Interest = Interest(libc::EPOLLOUT as u32);
     pub const BOTH: Interest = Interest((libc::EPOLLIN | libc::EPOLLOUT) as u32);
 

@@ -28,7 +28,7 @@ pub fn send(socket: &Fd, bytes: &[u8], descriptors: &[i32]) -> Result<(), i32> {
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
     if !descriptors.is_empty() {
-        let size = (descriptors.len() * size_of::<i32>()) as u32;
+        let size = size_of_val(descriptors) as u32;
         unsafe {
             message.msg_control = control.0.as_mut_ptr().cast();
             message.msg_controllen = libc::CMSG_SPACE(size) as usize;
