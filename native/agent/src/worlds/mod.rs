@@ -6,7 +6,7 @@
 //! ```
 //! - **prepared**: a keeper has made the namespaces and an init (or is at it); requests queue there.
 //! - **open**: it has a root; commands and file requests are taken.
-//! - **ended**: nothing of it runs for certain. Its files stay until the sandbox ends.
+//! - **ended**: nothing of it runs for certain, and nothing writes its files. Its files stay until the sandbox ends.
 //!
 //! `ending` is how open and prepared are left: nothing new is taken, and it isn't ended yet.
 
