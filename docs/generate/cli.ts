@@ -7,8 +7,8 @@ const HELP_COLUMNS = 100
 const INTRODUCTION = `# The command line
 
 In a checkout the command is \`./sandlot\`. Results go to standard output, everything else to standard error. Exit codes: 0 done, 1
-failed, 2 a mistake of the caller, 70 a fault of Sandlot itself; \`sandbox exec\` ends with the exit code of its command (128 + the
-signal that ended it). The variables it reads are in [configuration.md](configuration.md).`
+failed (the hint says what mends it), 2 a mistake in what was asked, 70 a fault of Sandlot itself, 130 interrupted; \`sandbox exec\` ends
+with the exit code of its command (128 + the signal that ended it). The variables it reads are in [configuration.md](configuration.md).`
 
 export const cli: Document = {
   path: 'docs/cli.md',

@@ -1,41 +1,62 @@
 /** What the command line takes from its environment; no other file of this package reads it. */
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-
-const environment = process.env
 
 /** The checkout (or installed package) that this file belongs to. */
 export const repository = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '')
 
-/** Things that are the same for every checkout: Node.js, runsc, the demo's data. */
-export const cacheDirectory = join(
-  environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
-  'sandlot',
-)
-
-/** A runsc to take, whatever else there is. */
-export const runscGiven = environment.SANDLOT_RUNSC
-
-/** Guest agent and host helper to take in place of those of `native/`, where both are given. */
-export const nativeGiven =
-  environment.SANDLOT_AGENT && environment.SANDLOT_HELPER
-    ? { agent: environment.SANDLOT_AGENT, helper: environment.SANDLOT_HELPER }
-    : undefined
-
-/** An index of Python packages in place of the public one, as pip reads it. */
-export const pythonIndex = environment.PIP_INDEX_URL ?? 'https://pypi.org/simple'
-
-/** Where `go` puts what it installs when it is not on PATH. */
-export const searchPath = [
-  environment.PATH ?? '',
-  '/usr/local/go/bin',
-  join(homedir(), '.cargo/bin'),
-].join(':')
-
-export const isContinuousIntegration = environment.CI !== undefined && environment.CI !== ''
-
 /** The `sandlot` script at the top of the checkout. */
 export const bootstrapScript = join(repository, 'sandlot')
 
-export const nativeDirectory = join(repository, 'native')
+/** Where the set-up looks for things, and where it puts them. */
+export interface Place {
+  /** Things that are the same for every checkout: Node.js, runsc, native programs, the demo's data. `$XDG_CACHE_HOME/sandlot` */
+  readonly cacheDirectory: string
+  /** The Rust workspace. */
+  readonly nativeDirectory: string
+  /** Directories with programs, as PATH has them. */
+  readonly searchPath: string
+  /** A runsc to take, whatever else there is. `SANDLOT_RUNSC` */
+  readonly runscGiven?: string
+  /** Guest agent and host helper in place of those of `native/`, where both are given. `SANDLOT_AGENT`, `SANDLOT_HELPER` */
+  readonly nativeGiven?: { readonly agent: string; readonly helper: string }
+  /** Where running sandboxes have their sockets and pipes; default the daemon's own. `SANDLOT_RUN_DIRECTORY` */
+  readonly runDirectory?: string
+  /** An index of Python packages, as pip reads it. `PIP_INDEX_URL` */
+  readonly pythonIndex: string
+  /** Where gVisor publishes its releases. */
+  readonly gvisorReleases: string
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** An empty variable counts as none. */
+export function placeOf(environment: Environment, home: string = homedir()): Place {
+  const { SANDLOT_RUNSC, SANDLOT_AGENT, SANDLOT_HELPER, SANDLOT_RUN_DIRECTORY } = environment
+  return {
+    cacheDirectory: join(cacheHome(environment, home), 'sandlot'),
+    nativeDirectory: join(repository, 'native'),
+    // Where the installers of Go and Rust put them when they are not on PATH.
+    searchPath: [
+      environment.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+      '/usr/local/go/bin',
+      join(home, '.cargo/bin'),
+    ].join(':'),
+    ...(SANDLOT_RUNSC ? { runscGiven: SANDLOT_RUNSC } : {}),
+    ...(SANDLOT_AGENT && SANDLOT_HELPER
+      ? { nativeGiven: { agent: SANDLOT_AGENT, helper: SANDLOT_HELPER } }
+      : {}),
+    ...(SANDLOT_RUN_DIRECTORY ? { runDirectory: SANDLOT_RUN_DIRECTORY } : {}),
+    pythonIndex: environment.PIP_INDEX_URL || 'https://pypi.org/simple',
+    gvisorReleases: 'https://storage.googleapis.com/gvisor/releases/release',
+  }
+}
+
+/** This machine's. */
+export const place: Place = placeOf(process.env)
+
+/** A relative one is to be ignored, says the XDG specification. */
+function cacheHome({ XDG_CACHE_HOME }: Environment, home: string): string {
+  return XDG_CACHE_HOME && isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(home, '.cache')
+}

@@ -8,6 +8,8 @@ export function makeProgram(): Command {
     .version('0.1.0')
     .showHelpAfterError('(run `sandlot help` for the verbs)')
     .enablePositionalOptions()
+    // A command line that can't be parsed is thrown: the exit code is the caller's to choose.
+    .exitOverride()
   addDaemonVerbs(program)
   addSandboxVerbs(program)
   addImageVerbs(program)
@@ -52,11 +54,18 @@ function addDaemonVerbs(program: Command): void {
   program
     .command('doctor')
     .description('say what this machine has and lacks, and the command that mends it')
+    .option('--deep', 'start a sandbox too')
     .option('--json', 'print JSON')
     .action(async (options) => {
       const { doctorCommand } = await import('./commands/doctor.ts')
       process.exitCode = await doctorCommand(options)
     })
+  program
+    .command('setup')
+    .description(
+      'bring all that the daemon needs and start nothing; nothing needs the network later',
+    )
+    .action(async () => (await import('./commands/setup.ts')).setupCommand())
 }
 
 function addSandboxVerbs(program: Command): void {

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs'
 import { availableParallelism, homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { RUNSC_VERSIONS } from '@sandlot/protocol'
 import type { GvisorOptions } from './gvisor/options.ts'
-import { RUNSC_VERSIONS } from './gvisor/runsc.ts'
 
 const environment = process.env
 
@@ -13,7 +13,7 @@ const built = fileURLToPath(
   new URL(`../../../native/target/${rustTarget()}/release`, import.meta.url),
 )
 
-const cache = join(environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'sandlot')
+const cache = join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
 
 /**
  * gVisor on this machine: `SANDLOT_RUNSC`, `SANDLOT_HELPER`, `SANDLOT_AGENT` name programs, `SANDLOT_RUN_DIRECTORY`

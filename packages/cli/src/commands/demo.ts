@@ -3,9 +3,9 @@ import { availableParallelism } from 'node:os'
 import { Image, Sandlot } from 'sandlot'
 import { loadHumanEval } from '../demo/dataset.ts'
 import { empty, gold, hostile } from '../demo/policies.ts'
-import { type Progress, runPolicies } from '../demo/run-policies.ts'
+import { runPolicies } from '../demo/run-policies.ts'
 import { formatSummary, summarize } from '../demo/summary.ts'
-import { describeProgress, startProgressLine } from '../output/progress.ts'
+import { startProgressLine } from '../output/progress.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { ensureMachine } from '../setup/machine.ts'
 import { interruption } from './interruption.ts'
@@ -20,64 +20,52 @@ const WRONG_SHOWN = 20
 
 /** Exit code 0 only if every episode came out as it must and no sandbox is left. */
 export async function demoCommand(options: DemoOptions): Promise<number> {
-  await ensureMachine(note)
-  const tasks = (await loadHumanEval(note)).slice(0, options.tasks)
+  using interrupted = interruption()
+  const { signal } = interrupted
+  await ensureMachine(note, { signal })
+  const tasks = (await loadHumanEval({ report: note, signal })).slice(0, options.tasks)
   const policies = [gold, empty, hostile]
   const concurrency = options.concurrency ?? availableParallelism()
-  using interrupted = interruption()
-  await using client = await Sandlot.local()
-  const { id: from } = await client.images.build(Image.debian('bookworm', ['python3']), {
-    onLog: (line) => note(`image: ${line}`),
-    signal: interrupted.signal,
-  })
+  await using client = await Sandlot.local({ signal })
+  const from = await buildImage(client, signal)
   note(
     `${tasks.length} tasks × ${policies.length} policies, ${concurrency} episodes of each in flight`,
   )
   const startedMs = performance.now()
-  const outcomes = await watch(
-    (onProgress) =>
-      runPolicies(client, {
-        from,
-        tasks,
-        policies,
-        concurrency,
-        signal: interrupted.signal,
-        onProgress,
-      }),
-    Math.min(concurrency, tasks.length) * policies.length,
-  )
+  const outcomes = await runPolicies(client, { from, tasks, policies, concurrency, signal })
   const wallMs = performance.now() - startedMs
-  const summary = summarize(outcomes, wallMs, await countLeft(client))
+  const left = await countLeft(
+    client,
+    outcomes.map(({ run }) => run),
+    signal,
+  )
+  const summary = summarize(outcomes, wallMs, left)
   const wrong = outcomes.flatMap((outcome) => outcome.wrong)
   if (options.json) printJson(summary)
   else printLine(formatSummary(summary))
   for (const line of wrong.slice(0, WRONG_SHOWN)) note(`WRONG ${line}`)
   if (wrong.length > WRONG_SHOWN) note(`… and ${wrong.length - WRONG_SHOWN} more`)
-  if (wrong.length === 0 && summary.leaked === 0)
-    note('every episode came out as it must, nothing is left')
-  return wrong.length === 0 && summary.leaked === 0 ? 0 : 1
+  const isRight = wrong.length === 0 && summary.leaked === 0
+  if (isRight) note('every episode came out as it must, nothing is left')
+  return isRight ? 0 : 1
 }
 
-async function watch<T>(
-  work: (onProgress: (progress: Progress) => void) => Promise<T>,
-  inFlight: number,
-): Promise<T> {
+/** Half a minute the first time on a data directory, nothing later. */
+async function buildImage(client: Sandlot, signal: AbortSignal): Promise<string> {
   using line = startProgressLine()
-  const startedMs = performance.now()
-  return await work(({ done, total, failures }) => {
-    const running = Math.min(inFlight, total - done)
-    const elapsedMs = performance.now() - startedMs
-    line.update(
-      describeProgress({ done, running, queued: total - done - running, failures, elapsedMs }),
-    )
-  })
+  const onLog = (text: string) => line.update(`building the image: ${text}`)
+  return (await client.images.build(Image.debian('bookworm', ['python3']), { onLog, signal })).id
 }
 
-/** Sandboxes of the demo's runs that live on. */
-async function countLeft(client: Sandlot): Promise<number> {
+/** Sandboxes of these runs that live on. */
+async function countLeft(
+  client: Sandlot,
+  runs: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
   let left = 0
-  for await (const { state, owner } of client.sandboxes.list()) {
-    if (state !== 'stopped' && owner !== 'client') left++
+  for await (const { state, owner } of client.sandboxes.list({ signal })) {
+    if (state !== 'stopped' && runs.some((run) => owner.startsWith(`${run}/`))) left++
   }
   return left
 }

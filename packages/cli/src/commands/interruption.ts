@@ -16,6 +16,7 @@ export class Interrupted extends Error {
   }
 }
 
+/** From here to its end the process is not ended by the first signal; whoever waits is. */
 export function interruption(): Interruption {
   const controller = new AbortController()
   const stop = () => {

@@ -50,7 +50,7 @@ export async function createCommand(options: CreateOptions): Promise<void> {
   await using client = new Sandlot()
   using interrupted = interruption()
   const { memory, cpu, disk, pids, keepWarm, lifetime } = options
-  const from = await imageOf(client, options.from)
+  const from = await imageOf(client, options.from, interrupted.signal)
   const sandbox = await client.sandboxes.create({
     from,
     signal: interrupted.signal,
@@ -63,12 +63,13 @@ export async function createCommand(options: CreateOptions): Promise<void> {
 }
 
 /** An image's id, or `debian:SUITE[,PACKAGE…]`. */
-async function imageOf(client: Sandlot, text: string): Promise<string> {
+async function imageOf(client: Sandlot, text: string, signal: AbortSignal): Promise<string> {
   const debian = /^debian:([a-z-]+)((?:,[a-z0-9.+-]+)*)$/.exec(text)
   if (!debian) return text
   const packages = (debian[2] ?? '').split(',').filter((name) => name !== '')
   const described: ImageLike = Image.debian(debian[1] ?? '', packages)
-  return (await client.images.build(described, { onLog: (line) => note(`image: ${line}`) })).id
+  const onLog = (line: string) => note(`image: ${line}`)
+  return (await client.images.build(described, { onLog, signal })).id
 }
 
 export interface ExecCommandOptions {

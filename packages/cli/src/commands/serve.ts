@@ -2,6 +2,7 @@
 import { exit, stdin } from 'node:process'
 import { note, printLine } from '../output/terminal.ts'
 import { ensureMachine } from '../setup/machine.ts'
+import { EXIT_INTERRUPTED, Interrupted } from './interruption.ts'
 
 export interface ServeOptions {
   readonly host?: string
@@ -13,45 +14,67 @@ export interface ServeOptions {
 }
 
 const DRAIN_MS = 10 * 60_000
-const EXIT_INTERRUPTED = 130
 
 /** Serves until it is told to stop; then drains. Returns the exit code. */
 export async function serveCommand(options: ServeOptions): Promise<number> {
-  const { runsc, helper, agent } = await ensureMachine(note)
-  const { startDaemon } = await import('@sandlot/server')
-  const { host, port, dataDirectory, runDirectory, pool } = options
-  const daemon = await startDaemon({
-    host,
-    port,
-    dataDirectory,
-    runDirectory,
-    poolTarget: pool,
-    gvisor: { runsc, helper, agent },
-  })
-  if (options.attached) printLine(JSON.stringify({ url: daemon.url, apiKey: daemon.apiKey }))
-  const why = await stopRequest(options.attached === true)
+  const { attached = false, host, port, dataDirectory, runDirectory, pool } = options
+  using stop = stopRequests(attached)
+  const { daemonOptions, startDaemon } = await import('@sandlot/server')
+  const input = { host, port, dataDirectory, runDirectory, poolTarget: pool }
+  const gvisor =
+    daemonOptions(input).driver === 'gvisor'
+      ? await ensureMachine(note, { signal: stop.signal, packagesMayMiss: true })
+      : {}
+  stop.signal.throwIfAborted()
+  const daemon = await startDaemon({ ...input, gvisor })
+  if (attached) printLine(JSON.stringify({ url: daemon.url, apiKey: daemon.apiKey }))
+  const why = await stop.first
   // Whoever it was started for is gone: nobody waits for what still runs.
-  const drainMs = options.attached ? 0 : DRAIN_MS
+  const drainMs = attached ? 0 : DRAIN_MS
   note(`${why}: draining${drainMs > 0 ? '; once more to stop at once' : ''}`)
+  void stop.second.then(() => daemon.close())
   await daemon.close({ drainMs })
   return 0
 }
 
-/** Resolves at the first Ctrl-C or SIGTERM, or when standard input is closed; a second signal ends the process. */
-function stopRequest(attached: boolean): Promise<string> {
-  return new Promise((resolve) => {
-    let asked = false
-    const ask = (why: string) => {
-      if (asked) exit(EXIT_INTERRUPTED)
-      asked = true
-      resolve(why)
-    }
-    process.on('SIGINT', () => ask('interrupted'))
-    process.on('SIGTERM', () => ask('told to stop'))
-    if (attached) {
-      stdin.resume()
-      stdin.once('end', () => !asked && ask('its owner is gone'))
-      stdin.once('error', () => !asked && ask('its owner is gone'))
-    }
-  })
+interface StopRequests extends Disposable {
+  /** Resolves with what asked for the end. */
+  readonly first: Promise<string>
+  /** Resolves when it was asked again. */
+  readonly second: Promise<void>
+  /** Aborted with the first, for what waits before there is a daemon. */
+  readonly signal: AbortSignal
+}
+
+/** Ctrl-C, SIGTERM and the end of standard input ask; a third time ends the process whatever it does. */
+function stopRequests(attached: boolean): StopRequests {
+  const first = Promise.withResolvers<string>()
+  const second = Promise.withResolvers<void>()
+  const controller = new AbortController()
+  let count = 0
+  const ask = (why: string) => {
+    count++
+    first.resolve(why)
+    controller.abort(new Interrupted())
+    if (count === 2) second.resolve()
+    if (count === 3) exit(EXIT_INTERRUPTED)
+  }
+  const interrupted = () => ask('interrupted')
+  const terminated = () => ask('told to stop')
+  process.on('SIGINT', interrupted)
+  process.on('SIGTERM', terminated)
+  if (attached) {
+    stdin.resume()
+    const end = () => count === 0 && ask('its owner is gone')
+    for (const event of ['end', 'close', 'error']) stdin.once(event, end)
+  }
+  return {
+    first: first.promise,
+    second: second.promise,
+    signal: controller.signal,
+    [Symbol.dispose]() {
+      process.off('SIGINT', interrupted)
+      process.off('SIGTERM', terminated)
+    },
+  }
 }

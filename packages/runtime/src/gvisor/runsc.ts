@@ -1,13 +1,5 @@
 import { type SandboxPaths, sharedRoot } from './paths.ts'
 
-/** What `runsc --version` says where the driver is known to work: its control socket may change with each release. */
-export const RUNSC_VERSIONS = [
-  'go-20260905',
-  'release-20260907.0',
-  'release-20260914.0',
-  'release-20260921.0',
-] as const
-
 /** How system calls of guests are caught; the better choice depends on the load. */
 export interface SystrapOptions {
   /**

@@ -25,7 +25,9 @@ export async function startDaemonProcess(
   binary: string,
   options: LocalOptions,
 ): Promise<StartedDaemon> {
-  const child = spawn(binary, ['serve', '--port', '0', '--attached'], { stdio: 'pipe' })
+  const argv = ['serve', '--port', '0', '--attached']
+  // A group of its own: Ctrl-C is for this process, which still needs its daemon to clean up.
+  const child = spawn(binary, argv, { stdio: 'pipe', detached: true })
   // A daemon that is gone takes nothing more; its exit is what counts.
   child.stdin.on('error', () => undefined)
   const lines: string[] = []
