@@ -39,6 +39,7 @@ export const BENCHES: readonly NamedBench[] = [
   },
   {
     name: 'coordinator',
+    limitMs: 400_000,
     about: '16,000 episodes in flight on the driver in memory, the journal on disk',
     load: async () => (await import('./figures/coordinator.ts')).coordinator,
   },

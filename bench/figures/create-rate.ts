@@ -3,6 +3,7 @@ import type { Bench } from '../bench.ts'
 import { execTrue, openDriver } from '../driver.ts'
 import { interleave, ratePerSecond } from '../interleave.ts'
 import { RawMachine } from '../raw/machine.ts'
+import { startWorldToResult } from '../raw/world.ts'
 import { benchSpec } from '../spec.ts'
 
 /** Cold starts as many at a time as saturate the machine, each with a command's result and its end. */
@@ -16,8 +17,10 @@ export const createRate: Bench = async (context) => {
     context,
     { max: 8 },
     {
-      raw: () =>
+      plain: () =>
         ratePerSecond(slice, async () => (await raw.startToResult(benchSpec(image))).end()),
+      world: () =>
+        ratePerSecond(slice, async () => (await startWorldToResult(raw, benchSpec(image))).end()),
       ours: () =>
         ratePerSecond(slice, async () => {
           const sandbox = await driver.create(benchSpec(image))
@@ -26,14 +29,19 @@ export const createRate: Bench = async (context) => {
         }),
     },
   )
+  const ours = { unit: '/s', samples: samples.ours, target: { of: 'ratio', atLeast: 0.9 } } as const
   return [
     {
       name: 'create-rate',
-      unit: '/s',
-      samples: samples.ours,
-      reference: samples.raw,
-      target: { of: 'ratio', atLeast: 0.9 },
-      note: `${concurrency} in flight, slices of ${slice.total}`,
+      ...ours,
+      reference: samples.plain,
+      note: `raw loop without a world; ${concurrency} in flight, slices of ${slice.total}`,
+    },
+    {
+      name: 'create-rate.world',
+      ...ours,
+      reference: samples.world,
+      note: 'raw loop that opens a world, as ours does',
     },
   ]
 }
