@@ -68,6 +68,9 @@ function outcomeOfFate(
   switch (phase) {
     case 'grade_ready':
     case 'grade_offered':
+      // Nothing of a grader has run: what went over the limit was the episode.
+      if (!ours) return { outcome: 'sandbox_oom' }
+      return { outcome: 'grade_error', budget: 'infra' }
     case 'grading':
       // Without its sandbox a grade can't be tried again alone; another attempt is paid only where
       // the loss was no doing of the grader.

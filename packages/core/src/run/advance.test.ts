@@ -153,6 +153,22 @@ test.each(
 })
 
 test.each([
+  ['oom_limit', 'sandbox_oom', 0],
+  ['lost', 'grade_error', null],
+] as const)(
+  'a sandbox that dies of %s before a grader took its lease: %s',
+  (cause, outcome, reward) => {
+    const script = started({ ...byWorker, retry: noRetry })
+    script.toAgent()
+    reported(script, { kind: 'returned' })
+    const { episode, attempt, sandbox } = script.last('offer_lease')
+    const fate = { cause, evidence: 'seen' }
+    script.tell({ type: 'sandbox_lost', episode, attempt, sandbox, fate })
+    expect(script.row()).toMatchObject({ outcome, reward })
+  },
+)
+
+test.each([
   ['graded', { kind: 'returned', reward: 0 }],
   ['limit', { kind: 'returned', limit: 'turns' }],
   ['episode_error', { kind: 'threw', cause: ['connection lost'] }],

@@ -64,6 +64,7 @@ export async function openGradeWorld(
 ): Promise<void> {
   const { guest } = instance
   const { spec } = instance.sandbox()
+  await refuseAfterKill(instance)
   try {
     await endMain(guest, signal)
     const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
@@ -72,6 +73,20 @@ export async function openGradeWorld(
     if (error instanceof GuestLost) throw await sandboxGone(instance, error)
     throw error
   }
+}
+
+/**
+ * A sandbox in which the kernel has killed for memory is on its way out, also where the first kill took only a command of
+ * the episode: nothing is graded in it.
+ */
+async function refuseAfterKill(instance: Instance): Promise<void> {
+  const { oomKills } = await instance.leaf.evidence()
+  if (oomKills === 0) return
+  const fate = await instance.end('lost')
+  throw new DriverError('sandbox_gone', `sandbox ${instance.hostId} ended: ${fate.kind}`, {
+    hint: 'start another one',
+    fate,
+  })
 }
 
 /** Without an answer in time it is not certain, and so not ended. */
