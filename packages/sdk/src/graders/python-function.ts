@@ -35,6 +35,11 @@ const GRADER_SLACK_S = 60
  * The image needs `python3`.
  */
 export function pythonFunction<Task>(options: PythonFunctionOptions<Task>): FunctionGrade<Task> {
+  for (const name of ['timeoutSeconds', 'memoryBytes'] as const) {
+    const given = options[name]
+    if (given === undefined || (Number.isSafeInteger(given) && given > 0)) continue
+    throw new SandlotError('invalid_request', `${name} is ${given}, not a positive whole number`)
+  }
   return { in: 'clean', run: async (context) => await grade(context, options) }
 }
 

@@ -1,0 +1,85 @@
+import { LIMITS, workerReport } from '@sandlot/protocol'
+import { describe, expect, test } from 'vitest'
+import { ModelError } from './model-error.ts'
+import { causesOf, reportOfEpisode, reportOfFailure, reportOfVerdict } from './report.ts'
+
+const store = async () => 'sha256:stored'
+const cyclic: Record<string, unknown> = {}
+cyclic.self = cyclic
+
+describe('what an episode returned', () => {
+  test.each([
+    [undefined, { kind: 'returned' }],
+    [null, { kind: 'returned' }],
+    [{}, { kind: 'returned' }],
+    [{ reward: -0.5 }, { kind: 'returned', reward: -0.5 }],
+    [{ rewards: { a: 1, b: 0 } }, { kind: 'returned', rewards: { a: 1, b: 0 } }],
+    [{ limit: 'turns' }, { kind: 'returned', limit: 'turns' }],
+    [{ data: { x: [1] } }, { kind: 'returned', dataJson: '{"x":[1]}' }],
+    [{ data: null }, { kind: 'returned', dataJson: 'null' }],
+    [{ data: 'x'.repeat(LIMITS.inlineBytes) }, { kind: 'returned', dataBlob: 'sha256:stored' }],
+  ])('%j is taken', async (returned, report) => {
+    expect(await reportOfEpisode(returned, store)).toEqual(report)
+  })
+
+  test.each([
+    1,
+    'done',
+    true,
+    { reward: Number.NaN },
+    { reward: Number.NEGATIVE_INFINITY },
+    { reward: '1' },
+    { reward: null },
+    { rewards: {} },
+    { rewards: [1] },
+    { rewards: { a: Number.NaN } },
+    { rewards: Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`name-${i}`, i])) },
+    { limit: 3 },
+    { data: cyclic },
+    { data: () => 1 },
+    { data: 1n },
+    { data: 'x'.repeat(LIMITS.payloadBytes) },
+  ])('%# is no result', async (returned) => {
+    const report = await reportOfEpisode(returned, store)
+    expect(report).toMatchObject({ kind: 'invalid', cause: [expect.any(String)] })
+    expect(workerReport.safeParse(report).success).toBe(true)
+  })
+})
+
+test('a verdict is a finite number, alone or named', () => {
+  expect(reportOfVerdict(0)).toEqual({ kind: 'returned', reward: 0 })
+  expect(reportOfVerdict({ reward: 1 })).toEqual({ kind: 'returned', reward: 1 })
+  expect(reportOfVerdict({ rewards: { a: 1 } })).toEqual({ kind: 'returned', rewards: { a: 1 } })
+  for (const verdict of [undefined, null, true, '1', Number.NaN, {}, { rewards: {} }]) {
+    expect(reportOfVerdict(verdict)).toMatchObject({ kind: 'invalid' })
+  }
+})
+
+describe('what was thrown', () => {
+  test('is told with its causes, the model apart', () => {
+    const thrown = new TypeError('outer', { cause: new Error('inner', { cause: 'text' }) })
+    const cause = ['TypeError: outer', 'Error: inner', 'text']
+    expect(reportOfFailure(thrown)).toEqual({ kind: 'threw', cause })
+    expect(reportOfFailure(new ModelError('m'))).toMatchObject({ kind: 'model_failed' })
+    class Foreign extends Error {
+      override readonly name = 'ModelError'
+    }
+    expect(reportOfFailure(new Foreign('m'))).toMatchObject({ kind: 'model_failed' })
+    expect(reportOfFailure(undefined)).toEqual({ kind: 'threw', cause: ['undefined'] })
+  })
+
+  test('is bounded, whatever it is', () => {
+    const endless = new Error('e'.repeat(100_000))
+    endless.cause = endless
+    const silent = {
+      toString() {
+        throw new Error('no')
+      },
+    }
+    for (const thrown of [endless, silent, Object.create(null)]) {
+      const causes = causesOf(thrown)
+      expect(causes.length).toBeGreaterThan(0)
+      expect(causes.join('').length).toBeLessThanOrEqual(8_192)
+    }
+  })
+})
