@@ -7,7 +7,7 @@ pub const WORLDS_MAX: usize = 16;
 pub const LAYERS_MAX: usize = 128;
 
 /// Commands that run at once, and ended ones that are kept for a reader that comes back.
-pub const EXECS_RUNNING_MAX: usize = 1024;
+pub const EXECS_RUNNING_MAX: usize = 256;
 pub const EXECS_ENDED_MAX: usize = 256;
 
 pub const RINGS_TOTAL_BYTES: usize = 8 << 20;
