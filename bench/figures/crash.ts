@@ -1,14 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { readdir } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
 import type { ResultRow } from '@sandlot/protocol'
-import { findLeaks } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import type { Bench } from '../bench.ts'
-import { BenchDaemon, type DaemonSetting, daemonSetting } from '../daemon/daemon.ts'
-import { commandOf, processesWith } from '../processes.ts'
+import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
+import { leftovers } from '../daemon/leftovers.ts'
 import { TRUE_COMMAND } from '../spec.ts'
 
 const TOTAL = 500
@@ -52,7 +49,7 @@ export const crash: Bench = async (context) => {
   const recorded = await (await client.rollouts.get(run.name)).wait()
   const sandboxes = await Array.fromAsync(client.sandboxes.list({ state: 'running' }))
   await daemon[Symbol.asyncDispose]()
-  const left = [...sandboxes.map(({ id }) => `sandbox ${id}`), ...(await leaks(setting))]
+  const left = [...sandboxes.map(({ id }) => `sandbox ${id}`), ...(await leftovers(setting))]
   for (const line of left) context.note(`crash: left: ${line}`)
   const keys = new Set(recorded.map(({ key }) => key))
   return [
@@ -86,21 +83,6 @@ function outcomes(rows: readonly ResultRow[]): string {
     .map(([outcome, found]) => `${found?.length} × ${outcome}`)
     .join(', ')
 }
-
-/** What daemons that are over left on the machine, one line each. */
-async function leaks({ dataDirectory, runDirectory, mark = '' }: Marked): Promise<string[]> {
-  const names = await readdir(runDirectory)
-  const states = names.filter((name) => name.startsWith('sandlot-'))
-  const ofDrivers = await Promise.all(
-    states.map((name) => findLeaks({ stateDirectory: join(runDirectory, name) })),
-  )
-  const processes = processesWith(mark).map((pid) => `process ${pid}: ${commandOf(pid)}`)
-  const files = await readdir(dataDirectory, { recursive: true })
-  const temporary = files.filter((name) => /\.part$|(^|\/)(tmp|incoming)\/./.test(name))
-  return [...ofDrivers.flat(), ...processes, ...temporary.map((name) => `file ${name}`)]
-}
-
-type Marked = Pick<DaemonSetting, 'dataDirectory' | 'runDirectory' | 'mark'>
 
 /** One that the next daemon can have again. */
 function freePort(): Promise<number> {

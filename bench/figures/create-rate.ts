@@ -12,7 +12,7 @@ export const createRate: Bench = async (context) => {
   const raw = await RawMachine.open(context)
   const { driver } = await openDriver(context)
   const concurrency = 2 * availableParallelism()
-  const slice = { total: 8 * concurrency, concurrency }
+  const slice = { total: 5 * concurrency, concurrency }
   const samples = await interleave(
     context,
     { max: 8 },

@@ -24,7 +24,7 @@ export const episodes: Bench = async (context) => {
   const client = context.scope.use(new Sandlot(daemon))
   using api = new Api(daemon)
   const concurrency = 2 * availableParallelism()
-  const total = 10 * concurrency
+  const total = 6 * concurrency
   const ours = async () => {
     await poolFull(api, context)
     const startedMs = performance.now()
