@@ -69,8 +69,9 @@ export async function openLiveRun(services: RunServices, record: RunRecord): Pro
   const { engine, clock } = services
   const restored = await restore(engine, record)
   const tasks = await openTaskStore(engine, record, services.taskCache)
-  const first: Step | undefined =
-    restored.head === 'start' ? undefined : recover(restored.run, clock.now(), NOTHING_CONFIRMED)
+  const { run, head } = restored
+  const goesOn = head !== 'start' && run.status !== 'finished'
+  const first = goesOn ? recover(run, clock.now(), NOTHING_CONFIRMED) : undefined
   return startRun(services, record, restored, tasks, first)
 }
 

@@ -37,6 +37,8 @@ interface Entry {
 export function openRegistry(services: Services): Registry {
   const { engine, clock, signal, warn } = services
   const entries = new Map<string, Entry>()
+  /** Runs that are being written down, also when others of their names are there already. */
+  const endings = new Set<Promise<void>>()
 
   async function open(entry: Entry): Promise<LiveRun> {
     const live = await openLiveRun(
@@ -48,16 +50,24 @@ export function openRegistry(services: Services): Registry {
       entry.record,
     )
     entry.live = live
+    // The end was recorded, and not written down before the coordinator died.
+    if (live.actor.run.status === 'finished') finish(entry, live)
     return live
   }
 
   /** Its last event is durable. The record says so from now on, and its logs of events and tasks are not needed any more. */
   function finish(entry: Entry, live: LiveRun) {
-    entry.ending ??= writeDown(entry, live).catch((error: unknown) => {
-      warn(`could not write down the end of the run ${entry.record.name}`, error)
-      entry.ending = undefined
-      later(entry, () => finish(entry, live))
-    })
+    if (entry.ending !== undefined) return
+    const ending = writeDown(entry, live)
+      .catch((error: unknown) => {
+        entry.ending = undefined
+        if (signal.aborted) return
+        warn(`could not write down the end of the run ${entry.record.name}`, error)
+        later(entry, () => finish(entry, live))
+      })
+      .finally(() => endings.delete(ending))
+    entry.ending = ending
+    endings.add(ending)
   }
 
   async function writeDown(entry: Entry, live: LiveRun) {
@@ -124,6 +134,7 @@ export function openRegistry(services: Services): Registry {
     },
     async close() {
       await Promise.all([...entries.values()].map(({ live }) => live?.close('gone')))
+      await Promise.all(endings)
     },
   }
 }

@@ -30,24 +30,25 @@ export async function dropRun(
   }
 }
 
-/** Removes what a crash left of runs that were replaced or deleted: streams of which no record knows. */
+/** Removes what a crash left: streams of runs of which no record knows, and those that a run which is over needs no more. */
 export async function dropOrphans(engine: Engine): Promise<void> {
-  const orphans = new Map<string, RunAddress>()
+  const kept = new Set<string>()
+  for await (const { record } of allRecords(engine.kv)) {
+    kept.add(resultStream(record))
+    if (record.finished) continue
+    kept.add(eventStream(record))
+    kept.add(taskStream(record))
+  }
   for (let after: string | undefined; ; ) {
     const page = await engine.log.list(ALL_STREAMS, after === undefined ? {} : { after })
     for (const { name } of page.streams) {
       const run = runOfStream(name)
-      if (run) orphans.set(run.id, run)
+      if (run === undefined || kept.has(name)) continue
+      // Its results were not dropped with its record: the run was deleted or replaced, and may have left blobs as well.
+      if (!kept.has(resultStream(run))) await dropRun(engine, run)
+      else await engine.log.delete(name)
     }
     after = page.next
-    if (after === undefined) break
+    if (after === undefined) return
   }
-  if (orphans.size === 0) return
-  const finished: RunAddress[] = []
-  for await (const { record } of allRecords(engine.kv)) {
-    orphans.delete(record.id)
-    if (record.finished) finished.push(record)
-  }
-  for (const run of orphans.values()) await dropRun(engine, run)
-  for (const run of finished) await dropStreams(engine, [eventStream(run), taskStream(run)])
 }
