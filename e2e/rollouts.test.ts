@@ -1,5 +1,6 @@
 import { pythonFunction, type ResultRow } from 'sandlot'
 import { expect, test } from 'vitest'
+import { EAT_SLOWLY } from './harness/shells.ts'
 import { story } from './harness/story.ts'
 import { until } from './harness/until.ts'
 
@@ -91,6 +92,7 @@ await story('a batch of rollouts', { pool: 2 }, (given) => {
       { id: 'test-blocked-by-directory', shell: 'mkdir -p /tests/check.sh/more' },
       { id: 'test-blocked-by-pipe', shell: 'mkdir /tests; mkfifo /tests/check.sh' },
       { id: 'test-blocked-by-links', shell: 'ln -s nowhere /tests' },
+      { id: 'memory-eaten', shell: EAT_SLOWLY },
       { id: 'test-led-away', shell: 'mkdir /tests; ln -s /dev/null /tests/check.sh' },
     ]
     await using run = given.client.rollouts.map(
@@ -103,6 +105,7 @@ await story('a batch of rollouts', { pool: 2 }, (given) => {
       {
         from: given.image,
         concurrency: 3,
+        resources: { memory: '256MiB', disk: '48MiB' },
         grade: {
           run: ['sh', '/tests/check.sh'],
           files: { '/tests/check.sh': '[ "$(cat /work/answer)" = "$WANTED" ]\n' },
@@ -114,7 +117,12 @@ await story('a batch of rollouts', { pool: 2 }, (given) => {
     expect(
       Object.fromEntries(rows.map(({ key, outcome, reward }) => [key, `${outcome} ${reward}`])),
     ).toEqual(
-      Object.fromEntries(tasks.map(({ id }) => [id, id === 'right' ? 'graded 1' : 'graded 0'])),
+      Object.fromEntries(
+        tasks.map(({ id }) => [
+          id,
+          id === 'right' ? 'graded 1' : id === 'memory-eaten' ? 'sandbox_oom 0' : 'graded 0',
+        ]),
+      ),
     )
     expect(byKey(rows)['test-seen']?.data).not.toBe(0)
   })

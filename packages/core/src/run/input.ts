@@ -173,6 +173,8 @@ export interface SandboxFate {
   readonly cause: 'oom_limit' | 'oom_host' | 'lost' | 'stopped' | 'lifetime'
   readonly evidence: string
   readonly usage?: Usage
+  /** No grader can have run in it: whatever it went over, the episode did. */
+  readonly beforeGrader?: boolean
 }
 
 export type GradeResult =

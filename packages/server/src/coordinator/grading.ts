@@ -82,7 +82,7 @@ export function openGrading(work: SandboxWork): Grading {
 
   /** A grade that can't be given is `grade_error`, whoever's failure it was; that of the sandbox itself is its fate. */
   function failed(of: Fenced, error: unknown) {
-    if (isStopping(error, signal) || postedLoss(actor, of, error)) return
+    if (isStopping(error, signal) || postedLoss(work, of, error)) return
     actor.post({ type: 'graded', ...of, result: { kind: 'failed', cause: messageOf(error) } })
   }
 
@@ -106,7 +106,7 @@ export function openGrading(work: SandboxWork): Grading {
       } catch (error) {
         const { episode, attempt, token } = effect
         const of = { episode, attempt, token }
-        if (isStopping(error, signal) || postedLoss(actor, of, error)) return false
+        if (isStopping(error, signal) || postedLoss(work, of, error)) return false
         const cause = ['the world for the grade could not be opened', messageOf(error)]
         actor.post({ type: 'reported', ...of, report: { kind: 'threw', cause } })
         return false

@@ -163,7 +163,7 @@ function startRun(
     ...{ record, actor, journal, tasks, workers, news },
     sandboxEnded({ episode, attempt }, ended) {
       const { sandbox } = ended
-      actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended) })
+      actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended, record) })
     },
     sandboxVanished({ episode, attempt }, sandbox) {
       const fate = { cause: 'lost', evidence: 'the node knows nothing of it' } as const

@@ -1,6 +1,7 @@
 import type { SandboxFate, Usage } from '@sandlot/core'
 import { SandlotError } from '@sandlot/protocol'
 import type { SandboxEnded } from '../node/port.ts'
+import type { RunRecord } from './run-record.ts'
 
 /** The node's words for an ending, as core knows them. `stopped` is by a person: the coordinator's own release is told apart before. */
 const CAUSES: Readonly<Record<SandboxEnded['kind'], SandboxFate['cause']>> = {
@@ -12,8 +13,17 @@ const CAUSES: Readonly<Record<SandboxEnded['kind'], SandboxFate['cause']>> = {
   lost: 'lost',
 }
 
-export function fateOf(ended: SandboxEnded): SandboxFate {
-  return { cause: CAUSES[ended.kind], evidence: ended.detail, usage: usageOf(ended) }
+export function fateOf(
+  ended: SandboxEnded,
+  { specification: { grade } }: Pick<RunRecord, 'specification'>,
+): SandboxFate {
+  const apart = grade !== null && grade.in !== 'same'
+  return {
+    cause: CAUSES[ended.kind],
+    evidence: ended.detail,
+    usage: usageOf(ended),
+    ...(apart && !ended.gradeOpened ? { beforeGrader: true } : {}),
+  }
 }
 
 export function usageOf({ usage }: SandboxEnded): Usage {

@@ -88,7 +88,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
       }
       actor.post({ type: 'setup_done', ...of })
     } catch (error) {
-      if (isStopping(error, signal) || postedLoss(actor, of, error)) return
+      if (isStopping(error, signal) || postedLoss(work, of, error)) return
       const fault = isOfWorkload(error) ? 'workload' : 'platform'
       actor.post({ type: 'setup_failed', ...of, fault, cause: messageOf(error) })
     }
@@ -106,7 +106,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
         type: 'torn_down',
         ...{ episode, attempt, sandbox: effect.sandbox },
         ...{ flags: ended.flags, usage: usageOf(ended) },
-        ...(ended.asked ? {} : { fate: fateOf(ended) }),
+        ...(ended.asked ? {} : { fate: fateOf(ended, record) }),
       })
     } catch (error) {
       // Core asks again after a while; a sandbox that nobody owns any more the node ends by itself.
@@ -126,11 +126,15 @@ export function leftMs(clock: Clock, dueMs: number): number {
 }
 
 /** The sandbox ended under the work: the loss is what is reported, whatever the node's feed says of it later. */
-export function postedLoss(actor: RunActor, { episode, attempt }: AttemptAddress, error: unknown) {
+export function postedLoss(
+  { actor, record }: Pick<SandboxWork, 'actor' | 'record'>,
+  { episode, attempt }: AttemptAddress,
+  error: unknown,
+) {
   const ended = endingIn(error)
   if (ended !== undefined && !ended.asked) {
     const { sandbox } = ended
-    actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended) })
+    actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended, record) })
   }
   // Released by us: what was under way is not wanted any more.
   return ended !== undefined

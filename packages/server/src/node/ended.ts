@@ -12,6 +12,7 @@ export function endedOf(
     readonly stop?: Entry['stop']
     readonly flags: Iterable<Flag>
     readonly diskBytes: number
+    readonly gradeOpened?: boolean
     readonly atMs: number
   },
 ): SandboxEnded {
@@ -23,6 +24,7 @@ export function endedOf(
     detail: byUs?.detail ?? how.fate.detail,
     atMs: how.atMs,
     flags: [...how.flags],
+    ...(how.gradeOpened ? { gradeOpened: true } : {}),
     usage: { ...how.fate.usage, diskBytes: how.diskBytes },
   }
 }

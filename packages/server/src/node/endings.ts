@@ -18,6 +18,7 @@ const sandboxEnded = z.object({
   detail: z.string(),
   atMs: z.number(),
   flags: z.array(z.enum(FLAGS)),
+  gradeOpened: z.boolean().exactOptional(),
   usage: z.object({
     cpuMs: z.number(),
     memoryBytes: z.number(),

@@ -42,6 +42,8 @@ export class Entry {
   stop: { readonly kind: 'stopped' | 'expired' | 'lost'; readonly detail: string } | undefined
   /** The grader's world: being opened, or open. */
   gradeWorld: Promise<void> | undefined
+  /** It was opened: a grader may have run. */
+  gradeOpened = false
   readonly flags = new Set<Flag>()
   room: Disposable | undefined
   /** Its image cannot be removed meanwhile. */

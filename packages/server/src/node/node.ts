@@ -201,7 +201,8 @@ export class Node implements NodePort {
   }
 
   async #openGradeWorld(sandbox: string, shows: 'main' | 'image'): Promise<void> {
-    const running = this.sandboxes.entries.get(sandbox)?.sandbox
+    const entry = this.sandboxes.entries.get(sandbox)
+    const running = entry?.sandbox
     if (!running) return
     const signal = AbortSignal.timeout(SERVER_LIMITS.gradeWorldMs)
     try {
@@ -210,6 +211,7 @@ export class Node implements NodePort {
       // It was opened before, and the answer was lost.
       if (!(error instanceof GuestError && error.code === 'exists')) throw error
     }
+    entry.gradeOpened = true
   }
 
   #unheardOf({ sandbox, epoch = 0 }: ReleaseRequest): SandboxEnded {

@@ -150,6 +150,8 @@ export interface SandboxEnded {
   readonly atMs: number
   /** Quotas that were met and survived. */
   readonly flags: readonly Flag[]
+  /** A grader's world was opened: from then on it may have been the grader's doing. */
+  readonly gradeOpened?: boolean
   readonly usage: {
     readonly cpuMs: number
     readonly memoryBytes: number

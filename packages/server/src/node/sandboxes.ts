@@ -123,6 +123,7 @@ export class NodeSandboxes {
       sandbox.guest.hello.worlds.some(({ world, state }) => world === 'grade' && state === 'open')
     ) {
       entry.gradeWorld = Promise.resolve()
+      entry.gradeOpened = true
     }
   }
 
@@ -228,6 +229,7 @@ export class NodeSandboxes {
       fate,
       stop: entry.stop,
       flags: entry.flags,
+      gradeOpened: entry.gradeOpened,
       diskBytes,
       atMs: clock.now(),
     })
