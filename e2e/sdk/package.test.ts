@@ -75,7 +75,7 @@ test('runs a script, and lets it end', async () => {
 })
 
 test('has types that stand alone', async () => {
-  await copyFile(join(FIXTURES, 'types.ts'), join(folder, 'types.ts'))
+  await copyFile(join(FIXTURES, 'typed.ts'), join(folder, 'typed.ts'))
   const options = {
     strict: true,
     exactOptionalPropertyTypes: true,
@@ -86,7 +86,7 @@ test('has types that stand alone', async () => {
     types: ['node'],
     typeRoots: [join(REPOSITORY, 'node_modules/@types')],
   }
-  const project = { compilerOptions: options, files: ['types.ts'] }
+  const project = { compilerOptions: options, files: ['typed.ts'] }
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(project))
   const tsc = join(REPOSITORY, 'node_modules/typescript/bin/tsc')
   const checked = await run(process.execPath, [tsc, '-p', folder], { cwd: folder }).catch(

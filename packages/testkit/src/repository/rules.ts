@@ -30,7 +30,9 @@ export const isTest = (path: string) =>
 
 /** What a user runs: neither tests nor what only they use. */
 const isProduct = (path: string) =>
-  /^packages\/.*\.ts$/.test(path) && !isTest(path) && !path.startsWith('packages/testkit/')
+  /^packages\/[a-z]+\/src\/.*\.ts$/.test(path) &&
+  !isTest(path) &&
+  !path.startsWith('packages/testkit/')
 
 const STARTS_PROGRAMS =
   /^packages\/(runtime\/src\/process|cli\/src\/setup|sdk\/src\/local)\/|^packages\/cli\/src\/commands\/bench\.ts$/
