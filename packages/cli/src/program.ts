@@ -96,7 +96,7 @@ function addSandboxVerbs(program: Command): void {
     .command('exec')
     .description('run a command; its exit code is ours')
     .argument('<id>')
-    .argument('<command...>')
+    .argument('<command...>', 'the program and its arguments, also after `--`')
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
     .option('--cwd <path>', 'working directory')
     .option('--user <user>', 'name, or uid[:gid]')
@@ -104,7 +104,8 @@ function addSandboxVerbs(program: Command): void {
     .passThroughOptions()
     .action(async (id, argv, options) => {
       const { execCommand } = await import('./commands/sandboxes.ts')
-      process.exitCode = await execCommand(id, argv, options)
+      const command = argv[0] === '--' ? argv.slice(1) : argv
+      process.exitCode = await execCommand(id, command, options)
     })
   sandbox
     .command('stop')

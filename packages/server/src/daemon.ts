@@ -219,8 +219,9 @@ async function openEngine({ dataDirectory, durability }: DaemonOptions): Promise
     return await openSqliteEngine({ directory, durability })
   } catch (error) {
     if (!(error instanceof EngineError)) throw error
-    const { message, hint, details } = error
-    throw new SandlotError('invalid_request', message, {
+    const { code, message, hint, details } = error
+    // All others are about the directory that was chosen.
+    throw new SandlotError(code === 'disk_full' ? code : 'invalid_request', message, {
       hint,
       details: { ...details },
       cause: error,

@@ -7,9 +7,12 @@ import { LINT, type Part, RUST, TYPES, vitestPart } from '../suite/parts.ts'
 import { runParts } from '../suite/run-parts.ts'
 import { EXIT_INTERRUPTED, interruption } from './interruption.ts'
 
+/** Tests that are interrupted stop the sandboxes they started. */
+const GRACE_MS = 90_000
+
 /** Runs every check, or with filters only the test files that they name. The last line is `N passed, N failed, N skipped`. */
 export async function testCommand(filters: readonly string[]): Promise<number> {
-  using interrupted = interruption()
+  using interrupted = interruption({ graceMs: GRACE_MS })
   const { signal } = interrupted
   const env: Record<string, string> = {}
   const parts: Part[] = [

@@ -3,7 +3,7 @@ import type { ResultRow } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import type { PolicyOutcome } from './run-policies.ts'
 
-interface Percentiles {
+export interface Percentiles {
   readonly p50Ms: number
   readonly p95Ms: number
   readonly p99Ms: number
@@ -32,13 +32,13 @@ export function summarize(
   const rows = outcomes.flatMap((outcome) => outcome.rows)
   return {
     episodes: rows.length,
-    perSecond: round((rows.length / wallMs) * 1000),
+    perSecond: wallMs > 0 ? round((rows.length / wallMs) * 1000) : 0,
     wallMs: Math.round(wallMs),
     policies: Object.fromEntries(
       outcomes.map(({ policy, rows }) => [policy.name, policySummary(rows)]),
     ),
     phases: Object.fromEntries(
-      PHASES.map((phase) => [phase, percentiles(rows.map((row) => row.phases[`${phase}Ms`]))]),
+      PHASES.map((phase) => [phase, percentilesOf(rows.map((row) => row.phases[`${phase}Ms`]))]),
     ),
     leaked,
   }
@@ -79,10 +79,10 @@ function policySummary(rows: readonly ResultRow[]): Summary['policies'][string] 
   return { outcomes, flags, rewardMean: rewards.length === 0 ? null : round(sum / rewards.length) }
 }
 
-function percentiles(values: readonly number[]): Percentiles {
+/** By nearest rank: each is a value that was measured. */
+export function percentilesOf(values: readonly number[]): Percentiles {
   const sorted = [...values].sort((a, b) => a - b)
-  const at = (share: number) =>
-    round(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0)
+  const at = (share: number) => round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0)
   return { p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99) }
 }
 

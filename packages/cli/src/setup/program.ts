@@ -39,7 +39,6 @@ export async function runProgram(
   signal?.throwIfAborted()
   // A process group of its own, so that its end is the end of all it started; Ctrl-C comes to us alone.
   const child = execa(file, argv, {
-    all: true,
     buffer: false,
     reject: false,
     stdin: 'ignore',
@@ -49,14 +48,14 @@ export async function runProgram(
   })
   using ending = endGroup(child.pid, options)
   let output = ''
-  try {
-    for await (const line of child.iterable({ from: 'all' })) {
+  const read = async (from: 'stdout' | 'stderr') => {
+    for await (const line of child.iterable({ from })) {
       output = `${output}${line}\n`.slice(-OUTPUT_CHARACTERS_MAX)
       onLine?.(String(line))
     }
-  } catch {
-    // The end of the child says what happened.
   }
+  // How they end, the end of the child says.
+  await Promise.allSettled([read('stdout'), read('stderr')])
   const end = await child
   signal?.throwIfAborted()
   if (ending.isLate) output += `ended after ${Math.round(timeoutMs / 1000)} s\n`

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { formatTable } from './table.ts'
+
+test('columns are aligned, without frames and without blanks at the end', () => {
+  const rows = [
+    ['one', '1', ''],
+    ['two and more', '22', 'x'],
+  ]
+  const lines = formatTable(['NAME', 'N', 'WHY'], rows).split('\n')
+  expect(lines).toEqual([
+    'NAME          N   WHY', //
+    'one           1',
+    'two and more  22  x',
+  ])
+})
+
+test('headings alone are a table too', () => {
+  expect(formatTable(['A', 'B'], [])).toBe('A  B')
+})
