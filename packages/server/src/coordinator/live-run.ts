@@ -28,7 +28,7 @@ import { openSandboxes, type Sandboxes } from './sandboxes.ts'
 import { policyOf } from './specification.ts'
 import { eventStream, resultStream } from './streams.ts'
 import { openTaskStore, pinBlob, type TaskCache, type TaskStore } from './task-store.ts'
-import { leaseOf, openWorkerStreams, type WorkerStreams } from './worker-streams.ts'
+import { leaseOf, WorkerStreams } from './worker-streams.ts'
 
 /** A run that is not over, with all that works for it. */
 export interface LiveRun {
@@ -148,7 +148,7 @@ function startRun(
     perform: (effects) => perform(effects),
     failed,
   })
-  const workers = openWorkerStreams({ actor, keepBlob: (blob) => pinBlob(engine, record, blob) })
+  const workers = new WorkerStreams({ actor, keepBlob: (blob) => pinBlob(engine, record, blob) })
   const work = { record, node, clock, signal, actor, warn }
   const perform = performer({
     ...{ actor, workers, results, tasks, failed },

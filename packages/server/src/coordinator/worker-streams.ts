@@ -6,17 +6,6 @@ import type { WorkerRequest, WorkerStream, WorkerWire } from './port.ts'
 import type { Answer, RunActor } from './run-actor.ts'
 import { boundedReport, invalid } from './worker-report.ts'
 
-/** The workers of one run: their connections, and what is said on them. Who has which lease, core knows. */
-export interface WorkerStreams {
-  attach(request: WorkerRequest, wire: WorkerWire): WorkerStream
-  isAttached(worker: string): boolean
-  send(worker: string, lease: Lease): void
-  revoke(worker: string, lease: string, cause: string): void
-  /** The run is over: every stream's `done` resolves. Or its coordinator lets go of it: `done` rejects, and they come back. */
-  end(reason: 'over' | 'gone'): void
-  readonly attached: number
-}
-
 export interface WorkerStreamsOptions {
   readonly actor: RunActor
   /** Keeps a result's blob for as long as the run; rejects with `blob_unknown`. */
@@ -25,113 +14,145 @@ export interface WorkerStreamsOptions {
 
 interface Connection {
   readonly wire: WorkerWire
+  /** There is nothing left to do on it. */
   readonly finish: () => void
+  /** It ends with an error: the worker comes back with what it holds. */
   readonly cut: () => void
+  /**
+   * Core has decided on its attachment. What was offered before that was offered to an earlier connection: it is not sent, and is
+   * offered anew because the worker does not hold it.
+   */
+  known: boolean
+  /** Leases whose reports are being made durable. */
+  readonly reporting: Set<string>
 }
 
-export function openWorkerStreams({ actor, keepBlob }: WorkerStreamsOptions): WorkerStreams {
-  const connections = new Map<string, Connection>()
+/** The workers of one run: their connections, and what is said on them. Who has which lease, core knows. */
+export class WorkerStreams {
+  readonly #actor: RunActor
+  readonly #keepBlob: WorkerStreamsOptions['keepBlob']
+  readonly #connections = new Map<string, Connection>()
 
-  function attach(request: WorkerRequest, wire: WorkerWire): WorkerStream {
+  constructor({ actor, keepBlob }: WorkerStreamsOptions) {
+    this.#actor = actor
+    this.#keepBlob = keepBlob
+  }
+
+  get attached(): number {
+    return this.#connections.size
+  }
+
+  /** Whether a lease can be sent to the worker. */
+  isAttached(worker: string): boolean {
+    return this.#connections.get(worker)?.known === true
+  }
+
+  send(worker: string, lease: Lease): void {
+    this.#connections.get(worker)?.wire.send({ kind: 'lease', lease })
+  }
+
+  revoke(worker: string, lease: string, cause: string): void {
+    this.#connections.get(worker)?.wire.send({ kind: 'revoked', lease, cause })
+  }
+
+  /** The run is over: every stream's `done` resolves. Or its coordinator lets go of it: `done` rejects, and they come back. */
+  end(reason: 'over' | 'gone'): void {
+    for (const { finish, cut } of this.#connections.values()) {
+      if (reason === 'over') finish()
+      else cut()
+    }
+    this.#connections.clear()
+  }
+
+  attach(request: WorkerRequest, wire: WorkerWire): WorkerStream {
     const { worker, slots } = request
     const { promise: done, resolve: finish, reject } = Promise.withResolvers<void>()
     done.catch(() => {})
     const cut = () => reject(new SandlotError('draining', 'the run is let go of: come back'))
-    const connection = { wire, finish, cut }
-    connections.get(worker)?.finish()
-    connections.set(worker, connection)
+    const connection: Connection = { wire, finish, cut, known: false, reporting: new Set() }
+    this.#connections.get(worker)?.finish()
+    this.#connections.set(worker, connection)
     const held = request.held.map(({ token }) => token)
-    actor.post({ type: 'worker_attached', worker, slots, held })
-
-    const isCurrent = () => connections.get(worker) === connection
-    function detach(input: InputBody) {
-      finish()
-      if (!isCurrent()) return
-      connections.delete(worker)
-      actor.post(input)
-    }
+    this.#actor.decide(
+      () => {
+        connection.known = true
+        return [{ type: 'worker_attached', worker, slots, held }]
+      },
+      () => {},
+    )
     return {
       done,
-      receive(event) {
-        if (!isCurrent()) return
-        if (actor.inputsWaiting > COORDINATOR_LIMITS.inputsWaiting) {
-          // It says more than can be decided on: it may come back, and keeps its leases meanwhile.
-          detach({ type: 'worker_detached', worker })
-        } else receive({ worker, wire, cut: () => drop(worker, connection) }, event)
+      receive: (event) => this.#receive(worker, connection, event),
+      lost: () => this.#detach(worker, connection, { type: 'worker_detached', worker }),
+      left: () => {
+        const cause = 'the worker left'
+        this.#detach(worker, connection, { type: 'worker_lost', worker, cause, died: false })
       },
-      lost: () => detach({ type: 'worker_detached', worker }),
-      left: () => detach({ type: 'worker_lost', worker, cause: 'the worker left', died: false }),
     }
   }
 
-  /** Its connection ends with an error: the worker comes back with what it holds. */
-  function drop(worker: string, connection: Connection) {
-    if (connections.get(worker) === connection) connections.delete(worker)
+  #detach(worker: string, connection: Connection, input: InputBody): void {
+    connection.finish()
+    if (this.#connections.get(worker) !== connection) return
+    this.#connections.delete(worker)
+    this.#actor.post(input)
+  }
+
+  #cut(worker: string, connection: Connection): void {
     connection.cut()
+    this.#detach(worker, connection, { type: 'worker_detached', worker })
   }
 
-  function receive({ worker, wire, cut }: Speaker, event: WorkerEventFromClient) {
-    if (event.kind === 'renew') {
-      actor.post({ type: 'worker_renewed', worker, lagMs: event.lagMs }, () => {
-        // It was silent for too long and counts as dead.
-        if (!actor.run.workers.has(worker)) cut()
-      })
-      for (const { lease, token } of event.leases) {
-        if (!holdsLease(actor.run, worker, lease, token)) {
-          wire.send({
-            kind: 'revoked',
-            lease,
-            cause: 'the lease went to another worker, or is over',
-          })
-        }
-      }
-      return
+  #receive(worker: string, connection: Connection, event: WorkerEventFromClient): void {
+    if (this.#connections.get(worker) !== connection) return
+    if (this.#actor.inputsWaiting > COORDINATOR_LIMITS.inputsWaiting) {
+      // More is said than can be decided on.
+      this.#cut(worker, connection)
+    } else if (event.kind === 'renew') {
+      this.#renew(worker, connection, event)
+    } else if (event.kind === 'report') {
+      this.#report(connection, event).catch(() => this.#cut(worker, connection))
+    } else {
+      const of = fenced(event)
+      if (of) this.#actor.post({ type: event.kind, ...of })
     }
-    const of = fenced(event)
-    if (event.kind === 'report') void report(wire, event, of)
-    else if (of) actor.post({ type: event.kind, ...of })
   }
 
-  async function report(wire: WorkerWire, event: Report, of: Fenced | undefined) {
-    const { lease } = event
+  #renew(worker: string, connection: Connection, { leases, lagMs }: Renewal): void {
+    const { run } = this.#actor
+    this.#actor.post({ type: 'worker_renewed', worker, lagMs }, (answer) => {
+      // It was silent for too long and counts as dead.
+      if (answer.ok && !run.workers.has(worker)) this.#cut(worker, connection)
+    })
+    for (const { lease, token } of leases) {
+      if (connection.reporting.has(lease) || holdsLease(run, worker, lease, token)) continue
+      const cause = 'the lease went to another worker, or is over'
+      connection.wire.send({ kind: 'revoked', lease, cause })
+    }
+  }
+
+  /** Rejects where the report could not be taken, by no fault of its own. */
+  async #report({ wire, reporting }: Connection, event: Report): Promise<void> {
+    const { lease, agentMs, modelMs, lagMs, flags } = event
+    const of = fenced(event)
     if (of === undefined) {
       wire.send({ kind: 'settled', lease, accepted: false, reason: 'there is no such lease' })
       return
     }
-    let found = boundedReport(event.report)
-    if (found.kind === 'returned' && found.dataBlob !== undefined) {
-      const kept = await keepBlob(found.dataBlob).then(
-        () => true,
-        () => false,
-      )
-      if (!kept) found = invalid(`the data's blob ${found.dataBlob} was not uploaded`)
+    reporting.add(lease)
+    let report = boundedReport(event.report)
+    if (report.kind === 'returned' && report.dataBlob !== undefined) {
+      const blob = report.dataBlob
+      await this.#keepBlob(blob).catch((error: unknown) => {
+        if (!(error instanceof SandlotError) || error.code !== 'blob_unknown') throw error
+        report = invalid(`the data's blob ${blob} was not uploaded`)
+      })
     }
-    const { agentMs, modelMs, lagMs, flags } = event
-    actor.post(
-      { type: 'reported', ...of, report: found, agentMs, modelMs, lagMs, flags },
-      (answer) => settle(wire, lease, answer),
-    )
-  }
-
-  return {
-    attach,
-    isAttached: (worker) => connections.has(worker),
-    send(worker, lease) {
-      connections.get(worker)?.wire.send({ kind: 'lease', lease })
-    },
-    revoke(worker, lease, cause) {
-      connections.get(worker)?.wire.send({ kind: 'revoked', lease, cause })
-    },
-    end(reason) {
-      for (const { finish, cut } of connections.values()) {
-        if (reason === 'over') finish()
-        else cut()
-      }
-      connections.clear()
-    },
-    get attached() {
-      return connections.size
-    },
+    const input = { type: 'reported', ...of, report, agentMs, modelMs, lagMs, flags } as const
+    this.#actor.post(input, (answer) => {
+      reporting.delete(lease)
+      settle(wire, lease, answer)
+    })
   }
 }
 
@@ -141,11 +162,7 @@ function holdsLease(run: Run, worker: string, lease: string, token: number): boo
   return run.live.get(of.episode)?.current?.worker === worker
 }
 
-interface Speaker {
-  readonly worker: string
-  readonly wire: WorkerWire
-  cut(): void
-}
+type Renewal = Extract<WorkerEventFromClient, { kind: 'renew' }>
 type Report = Extract<WorkerEventFromClient, { kind: 'report' }>
 interface Fenced {
   readonly episode: number

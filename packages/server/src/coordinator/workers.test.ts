@@ -107,6 +107,38 @@ describe('a worker', () => {
     await worker.stream.done
   })
 
+  test('that loses its connection while it is offered leases gets each episode once', async () => {
+    await using simulation = await simulate()
+    await startRun(simulation, runCreate('a', { concurrency: 40 }), someTasks(40))
+    const worker = await startSimulatedWorker(simulation.coordinator, { run: 'a', slots: 40 })
+    for (let turn = 0; worker.held.size < 40; turn++) {
+      // Each time at another moment between a decision and its effect.
+      for (let wait = turn % 7; wait >= 0; wait--) {
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      await worker.reconnect()
+    }
+    const episodes = [...worker.held.values()].map(({ episode }) => episode)
+    expect(new Set(episodes).size).toBe(40)
+    for (const lease of worker.held.values()) worker.report(lease, DONE)
+    const rows = await simulation.results('a')
+    expect(rows.map(({ attempt }) => attempt)).toEqual(Array(40).fill(1))
+    expect(worker.events.filter((event) => event.kind === 'settled' && !event.accepted)).toEqual([])
+  })
+
+  test('is not told of a lease that it has just reported', async () => {
+    await using simulation = await simulate()
+    await startRun(simulation, runCreate('a'), someTasks(1))
+    const worker = await startSimulatedWorker(simulation.coordinator, { run: 'a' })
+    await until('the lease is there', () => worker.held.size === 1)
+    for (const lease of worker.held.values()) worker.report(lease, DONE)
+    await until('it is answered', () => {
+      worker.renew()
+      return worker.held.size === 0
+    })
+    expect(worker.events.map(({ kind }) => kind)).toEqual(['lease', 'settled'])
+  })
+
   test('that is silent for longer than a lease lives loses all, and no infra retry is spent', async () => {
     await using simulation = await simulate()
     await startRun(simulation, runCreate('a', { retry: { infra: 0 } }), someTasks(2))
