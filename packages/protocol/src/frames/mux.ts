@@ -142,7 +142,11 @@ export class Mux {
     signal?.throwIfAborted()
     if (this.#streams.size >= this.#limits.streams) throw new MuxBusy(this.#limits.streams)
     const id = this.#nextId
-    if (id > STREAM_ID_MAX) throw new ConnectionLost('all stream ids are used up')
+    if (id > STREAM_ID_MAX) {
+      const usedUp = new ConnectionLost('all stream ids are used up')
+      this.close(usedUp)
+      throw usedUp
+    }
     this.#writer.map(FRAME.open, id, request)
     this.#nextId += 2
     const stream = new LiveStream(this.#host, id, 'opener')

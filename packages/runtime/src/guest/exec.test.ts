@@ -1,4 +1,4 @@
-import type { MuxStream, PayloadMap } from '@sandlot/protocol/frames'
+import { ConnectionLost, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ExecChunk, ExecRunSpec, ExecSpec } from './guest.ts'
 import { PipePair } from './testing/pipe-pair.ts'
@@ -111,6 +111,20 @@ describe('start', () => {
     for await (const chunk of exec.output) length += chunk.bytes.length
     expect(length).toBe(40 * 65_536)
     await exec.result
+  })
+
+  test('the loss of another connection, with which its reader gives up, is none of the guest', async () => {
+    const { guest } = await pipes.pair({ 'exec.start': cat })
+    const client = new AbortController()
+    const exec = guest.exec.start(SPEC, { signal: client.signal })
+    await exec.started
+    const lost = new ConnectionLost('closed by this side')
+    client.abort(lost)
+    await expect(exec.result).rejects.toBe(lost)
+    await expect(exec.output[Symbol.asyncIterator]().next()).rejects.toBe(lost)
+    const other = guest.exec.start({ ...SPEC, exec: 'ex_2' })
+    other.stdin.end()
+    expect(await other.result).toEqual(OUTCOME)
   })
 
   test('detach leaves the command alone', async () => {

@@ -142,7 +142,8 @@ export class GuestLink {
     if (error instanceof StreamCancelled || error instanceof StreamOver) {
       return new GuestError('cancelled', error.message)
     }
-    if (error instanceof ConnectionLost) return this.#lostBy ?? this.lose('io', error.message)
+    // Without a loss of this connection it is another one's, with which the caller gave up or which was to bring the content.
+    if (error instanceof ConnectionLost) return this.#lostBy ?? error
     return error
   }
 
