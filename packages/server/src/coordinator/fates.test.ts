@@ -47,6 +47,18 @@ describe('a sandbox that ends by itself', () => {
     expect(row).toMatchObject({ outcome: 'infra_lost', reward: null })
   })
 
+  test('by a person’s stop is cancelled_user, whatever its worker says', async () => {
+    for (const noticed of ['by the worker', 'by comparing']) {
+      const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
+      await using _ = simulation
+      await simulation.node.release({ sandbox: lease.sandbox, reason: 'stopped by its client' })
+      if (noticed === 'by the worker') worker.report(lease, { kind: 'threw', cause: ['gone'] })
+      else simulation.clock.advance(50_000)
+      const [row] = await overTime(simulation, worker, 10)
+      expect(row).toMatchObject({ outcome: 'cancelled_user', valid: false, reward: null })
+    }
+  })
+
   test('while no daemon was there is found by the next one', async () => {
     const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
     await using _ = simulation

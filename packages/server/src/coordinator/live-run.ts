@@ -23,7 +23,7 @@ import { createPulse, type Pulse } from './pulse.ts'
 import { openResultLog, type ResultLog, type SequencedRow } from './result-log.ts'
 import { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
-import { fateOf } from './sandbox-fate.ts'
+import { fateOf, isReleased } from './sandbox-fate.ts'
 import { openSandboxes, type Sandboxes } from './sandboxes.ts'
 import { policyOf } from './specification.ts'
 import { eventStream, resultStream } from './streams.ts'
@@ -162,6 +162,7 @@ function startRun(
   const live: LiveRun = {
     ...{ record, actor, journal, tasks, workers, news },
     sandboxEnded({ episode, attempt }, ended) {
+      if (isReleased(ended)) return
       const { sandbox } = ended
       actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended, record) })
     },

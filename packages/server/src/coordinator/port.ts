@@ -61,7 +61,7 @@ export interface CoordinatorPort extends AsyncDisposable {
    */
   attachWorker(project: string, request: WorkerRequest, wire: WorkerWire): Promise<WorkerStream>
 
-  /** Admits nothing more and hands out no more leases: the daemon is about to stop. What runs goes on. */
+  /** Admits nothing more and refuses new runs: the daemon is about to stop. What is admitted goes on. */
   drain(): void
   /** For metrics and `/healthz`. Cheap. */
   numbers(): CoordinatorNumbers

@@ -3,7 +3,15 @@ import { SandlotError } from '@sandlot/protocol'
 import type { SandboxEnded } from '../node/port.ts'
 import type { RunRecord } from './run-record.ts'
 
-/** The node's words for an ending, as core knows them. `stopped` is by a person: the coordinator's own release is told apart before. */
+/** What the coordinator says when it releases a sandbox. The node keeps it, so that a person's stop can be told from it. */
+export const RELEASED = 'its attempt is over'
+
+/** Whether the sandbox ended because this coordinator, or one before it, released it; or never was. */
+export function isReleased({ asked, detail, project }: SandboxEnded): boolean {
+  return asked && (detail === RELEASED || project === '')
+}
+
+/** The node's words for an ending, as core knows them. `stopped` is by a person: see `isReleased`. */
 const CAUSES: Readonly<Record<SandboxEnded['kind'], SandboxFate['cause']>> = {
   stopped: 'stopped',
   oom_limit: 'oom_limit',

@@ -6,7 +6,7 @@ import { execId, sandboxId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
-import { endingIn, fateOf, usageOf } from './sandbox-fate.ts'
+import { endingIn, fateOf, isReleased, RELEASED, usageOf } from './sandbox-fate.ts'
 
 /** The sandboxes of one run's attempts: asked of the node, prepared, given back. Every answer goes to the run's actor. */
 export interface Sandboxes {
@@ -99,14 +99,14 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     const sandbox = sandboxId(record.id, effect)
     try {
       const ended = await node.release(
-        { sandbox, reason: `the attempt ${record.name} is over` },
+        { sandbox, reason: RELEASED },
         { signal, timeoutMs: COORDINATOR_LIMITS.releaseMs },
       )
       actor.post({
         type: 'torn_down',
         ...{ episode, attempt, sandbox: effect.sandbox },
         ...{ flags: ended.flags, usage: usageOf(ended) },
-        ...(ended.asked ? {} : { fate: fateOf(ended, record) }),
+        ...(isReleased(ended) ? {} : { fate: fateOf(ended, record) }),
       })
     } catch (error) {
       // Core asks again after a while; a sandbox that nobody owns any more the node ends by itself.
@@ -132,7 +132,7 @@ export function postedLoss(
   error: unknown,
 ) {
   const ended = endingIn(error)
-  if (ended !== undefined && !ended.asked) {
+  if (ended !== undefined && !isReleased(ended)) {
     const { sandbox } = ended
     actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate: fateOf(ended, record) })
   }
