@@ -107,6 +107,15 @@ export class RealDaemon {
     return (await this.#states()).map(({ hostId }) => hostId)
   }
 
+  /** Host ids of those of which a process lives. */
+  async livingOn(): Promise<readonly string[]> {
+    return (await this.#states()).filter(isAlive).map(({ hostId }) => hostId)
+  }
+
+  async livesOn(id: string): Promise<boolean> {
+    return (await this.#states()).some((state) => state.owner?.spec.id === id && isAlive(state))
+  }
+
   /** As a crash does: its sandboxes live on. */
   async kill(): Promise<void> {
     await this.#end((child) => child.kill('SIGKILL'))
@@ -178,6 +187,11 @@ export class RealDaemon {
     await gone
     clearTimeout(timer)
   }
+}
+
+/** A process that is dead and not reaped has no command any more. */
+function isAlive({ hostId, sentryPid }: FoundState): boolean {
+  return commandOf(sentryPid).includes(hostId)
 }
 
 interface FoundState {
