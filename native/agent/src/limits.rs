@@ -52,6 +52,9 @@ pub const PROCESSES_LISTED_MAX: usize = 512;
 pub const EXECS_LISTED_MAX: usize = 256;
 pub const COMMAND_SHOWN_BYTES: usize = 64;
 pub const NAME_BYTES_MAX: usize = 64;
+/// What may be under way towards an open file.
+pub const FILE_WINDOW_BYTES: u32 = 4 * WINDOW_BYTES;
+
 pub const PATH_BYTES_MAX: usize = 4095;
 pub const HOSTNAME_BYTES_MAX: usize = 64;
 pub const ACCOUNT_FILE_BYTES_MAX: usize = 1 << 20;

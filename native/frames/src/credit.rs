@@ -36,13 +36,14 @@ impl SendWindow {
 /// How much the peer may still send on one channel, and what it hasn't been told yet.
 #[derive(Clone, Debug)]
 pub struct ReceiveWindow {
+    size: u32,
     left: u32,
     consumed: u32,
 }
 
 impl Default for ReceiveWindow {
     fn default() -> Self {
-        ReceiveWindow { left: WINDOW_BYTES, consumed: 0 }
+        ReceiveWindow { size: WINDOW_BYTES, left: WINDOW_BYTES, consumed: 0 }
     }
 }
 
@@ -53,11 +54,19 @@ impl ReceiveWindow {
         Ok(())
     }
 
+    /// Lets more be under way from now on. Gives the grant to send.
+    pub fn widen(&mut self, size: u32) -> u32 {
+        let grant = size.saturating_sub(self.size);
+        self.size += grant;
+        self.left += grant;
+        grant
+    }
+
     /// Counts bytes that left the buffer. Gives the grant to send when half the window is due,
     /// so that a busy channel costs few credit frames and never runs dry.
     pub fn consume(&mut self, bytes: usize) -> Option<u32> {
-        self.consumed += (bytes as u32).min(WINDOW_BYTES - self.left - self.consumed);
-        if self.consumed < WINDOW_BYTES / 2 {
+        self.consumed += (bytes as u32).min(self.size - self.left - self.consumed);
+        if self.consumed < self.size / 2 {
             return None;
         }
         let grant = core::mem::take(&mut self.consumed);

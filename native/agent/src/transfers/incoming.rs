@@ -8,6 +8,7 @@ use sandlot_frames::{Kind, ReceiveWindow};
 use crate::agent::Agent;
 use crate::failure::{Failure, Outcome};
 use crate::incoming::Broken;
+use crate::limits::FILE_WINDOW_BYTES;
 use crate::pack::{self, Fields};
 use crate::sink::Sink;
 use crate::streams::Stream;
@@ -139,6 +140,14 @@ impl Agent {
             }
             let written = incoming.written;
             self.succeed(id, pack::map().number("sizeBytes", written));
+        }
+    }
+
+    /// An open file holds nothing back, so more may be under way.
+    pub(super) fn widen(&mut self, id: u32) {
+        if let Some(Stream::Incoming(incoming)) = self.streams.get(id) {
+            let grant = incoming.window.widen(FILE_WINDOW_BYTES);
+            self.connection.send(Kind::Credit, CHANNEL, id, &grant.to_le_bytes());
         }
     }
 

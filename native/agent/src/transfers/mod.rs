@@ -74,6 +74,7 @@ impl Agent {
                 self.waiting.remove(&serial);
                 let target = core::mem::replace(&mut incoming.target, Target::File(file));
                 if let Target::Asked(early) = target {
+                    self.widen(id);
                     self.write_file(id, &early);
                 }
             }

@@ -44,6 +44,8 @@ export const FRAME_LIMITS = {
   frame: 65_549,
   /** Credit that each direction of each channel starts with. */
   window: 262_144,
+  /** Credit of a channel that carries a whole file: enough that a hop on a busy machine doesn't run dry. */
+  fileWindow: 1_048_576,
   syncMagic: 16,
   nonce: 16,
   /** Payload of a sync and of its acknowledgement: magic and nonce. */

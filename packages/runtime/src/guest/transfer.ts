@@ -1,4 +1,4 @@
-import type { MuxStream } from '@sandlot/protocol/frames'
+import { FRAME_LIMITS, type MuxStream } from '@sandlot/protocol/frames'
 import type { z } from 'zod'
 import type { ContentStream, GuestBytes } from './guest.ts'
 import { GuestError } from './guest-error.ts'
@@ -18,7 +18,7 @@ export function download<T>(
   const result = link.answer(op, stream, shape)
   result.catch(ignore)
   const cancel = () => stream.abort(new GuestError('cancelled', `${op} was cancelled`))
-  const chunks = stream.read(DOWNLOAD)[Symbol.asyncIterator]()
+  const chunks = stream.read(DOWNLOAD, { window: FRAME_LIMITS.fileWindow })[Symbol.asyncIterator]()
   const iterator: AsyncIterator<Uint8Array> = {
     next: () => translated(link, chunks.next()),
     return: async () => {

@@ -1,5 +1,5 @@
 import type { ConnectRequestInput } from '@sandlot/protocol'
-import type { PayloadMap } from '@sandlot/protocol/frames'
+import { FRAME_LIMITS, type PayloadMap } from '@sandlot/protocol/frames'
 import type { ClientContext } from '../connection/context.ts'
 import { asSandlotError, isOutage } from '../connection/failure.ts'
 import { joinSignals } from '../connection/signals.ts'
@@ -79,7 +79,7 @@ export class FileStreams {
       const stream = await this.#target.connection.open(this.#request(asked), joined.signal)
       let complete = false
       try {
-        yield* stream.read(OUTPUT)
+        yield* stream.read(OUTPUT, { window: FRAME_LIMITS.fileWindow })
         await stream.done
         complete = true
       } finally {
