@@ -5,6 +5,8 @@ test('without any variable everything has its place', () => {
   expect(placeOf({}, '/home/me')).toEqual({
     cacheDirectory: '/home/me/.cache/sandlot',
     nativeDirectory: `${repository}/native`,
+    cargoHome: '/home/me/.cache/sandlot/cargo',
+    cargoConfig: '/home/me/.cargo/config.toml',
     searchPath: '/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/home/me/.cargo/bin',
     pythonIndex: 'https://pypi.org/simple',
     gvisorReleases: 'https://storage.googleapis.com/gvisor/releases/release',
@@ -47,6 +49,11 @@ test('an empty variable counts as none, a relative cache too', () => {
   )
   const { cacheDirectory } = placeOf({ XDG_CACHE_HOME: 'relative' }, '/home/me')
   expect(cacheDirectory).toBe('/home/me/.cache/sandlot')
+})
+
+test('a cargo home that is set has its own configuration', () => {
+  const { cargoHome, cargoConfig } = placeOf({ CARGO_HOME: '/my/cargo' }, '/home/me')
+  expect({ cargoHome, cargoConfig }).toEqual({ cargoHome: '/my/cargo', cargoConfig: undefined })
 })
 
 test('agent and helper are taken together or not at all', () => {

@@ -15,6 +15,9 @@ export interface Place {
   readonly cacheDirectory: string
   /** The Rust workspace. */
   readonly nativeDirectory: string
+  /** What cargo downloads, and the user's own configuration of it where that lies elsewhere. `CARGO_HOME` */
+  readonly cargoHome: string
+  readonly cargoConfig?: string
   /** Directories with programs, as PATH has them. */
   readonly searchPath: string
   /** A runsc to take, whatever else there is. `SANDLOT_RUNSC` */
@@ -34,9 +37,16 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** An empty variable counts as none. */
 export function placeOf(environment: Environment, home: string = homedir()): Place {
   const { SANDLOT_RUNSC, SANDLOT_AGENT, SANDLOT_HELPER, SANDLOT_RUN_DIRECTORY } = environment
+  const cacheDirectory = join(cacheHome(environment, home), 'sandlot')
   return {
-    cacheDirectory: join(cacheHome(environment, home), 'sandlot'),
+    cacheDirectory,
     nativeDirectory: join(repository, 'native'),
+    ...(environment.CARGO_HOME
+      ? { cargoHome: environment.CARGO_HOME }
+      : {
+          cargoHome: join(cacheDirectory, 'cargo'),
+          cargoConfig: join(home, '.cargo/config.toml'),
+        }),
     // Where the installers of Go and Rust put them when they are not on PATH.
     searchPath: [
       environment.PATH ?? '/usr/local/bin:/usr/bin:/bin',

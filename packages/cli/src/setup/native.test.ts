@@ -68,6 +68,17 @@ test('cargo builds once; after that nothing is started', async () => {
   ])
 })
 
+test('cargo keeps to the cache, and to the user’s own configuration', async () => {
+  await using directory = await temporaryDirectory()
+  const machine = await withSources(directory.path)
+  const { cargoConfig = '', cargoHome } = machine.place
+  await mkdir(dirname(cargoConfig), { recursive: true })
+  await writeFile(cargoConfig, '[source]')
+  await machine.program('cargo', `[ "$CARGO_HOME" = '${cargoHome}' ] || exit 1\n${BUILDS}`)
+  await ensure(machine)
+  expect((await machine.calls())[0]).toMatch(`cargo --config ${cargoConfig} build --release`)
+})
+
 test('two at once build once', async () => {
   await using directory = await temporaryDirectory()
   const machine = await withSources(directory.path)

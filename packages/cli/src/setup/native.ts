@@ -4,8 +4,9 @@ import { copyFile, mkdir, readdir, readFile, rename, rm, stat, utimes } from 'no
 import { join, relative } from 'node:path'
 import { type Place, place as thisMachine } from '../config.ts'
 import { Failure } from '../failure.ts'
+import { runCargo } from './cargo.ts'
 import { locked } from './lock.ts'
-import { findProgram, isExecutable, runProgram } from './program.ts'
+import { isExecutable } from './program.ts'
 import { type Step, signalOf } from './step.ts'
 
 const BUILD_TIMEOUT_MS = 20 * 60_000
@@ -59,17 +60,10 @@ function binariesIn(directory: string): NativeBinaries {
 
 async function build(options: NativeOptions): Promise<NativeBinaries> {
   const { place = thisMachine } = options
-  const cargo = await findProgram('cargo', place.searchPath)
-  if (!cargo) {
-    throw new Failure(
-      'cargo is needed to build the guest agent and the host helper',
-      'install Rust 1.85 or newer from https://rustup.rs, then run this again',
-    )
-  }
   options.report('building the guest agent and the host helper (cargo)')
   for (let tries = 1; ; tries++) {
     const key = await nativeKey(place.nativeDirectory)
-    await runCargo(cargo, options)
+    await compile(options)
     const isSame = key === (await nativeKey(place.nativeDirectory))
     if (!isSame && tries < TRIES) continue
     if (!isSame) {
@@ -85,17 +79,22 @@ async function build(options: NativeOptions): Promise<NativeBinaries> {
   }
 }
 
-async function runCargo(cargo: string, options: NativeOptions): Promise<void> {
+async function compile(options: NativeOptions): Promise<void> {
   const { place = thisMachine, report } = options
   // The target is named, so that the binaries lie where they are looked for whatever the user's own configuration says.
   const argv = ['build', '--release', '--locked', '--bins', '--target', TARGET]
-  const end = await runProgram(cargo, argv, {
-    cwd: place.nativeDirectory,
-    env: { CARGO_TARGET_DIR: join(place.nativeDirectory, 'target') },
+  const end = await runCargo(argv, {
+    place,
     timeoutMs: BUILD_TIMEOUT_MS,
     onLine: (line) => /^\s*(Compiling|Finished)/.test(line) && report(line.trim()),
     ...signalOf(options),
   })
+  if (!end) {
+    throw new Failure(
+      'cargo is needed to build the guest agent and the host helper',
+      'install Rust 1.85 or newer from https://rustup.rs, then run this again',
+    )
+  }
   if (end.ok) return
   const isTargetMissing = /target may not be installed|can't find crate for `(core|std)`/.test(
     end.output,

@@ -78,6 +78,7 @@ export async function runscFromGo(options: SourceOptions): Promise<string> {
     env: {
       CGO_ENABLED: '0',
       GOBIN: part,
+      GOPATH: work,
       GOMODCACHE: join(work, 'modules'),
       GOCACHE: join(work, 'objects'),
       GOFLAGS: '',

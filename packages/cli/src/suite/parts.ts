@@ -2,9 +2,11 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
-import { place, repository } from '../config.ts'
+import { repository } from '../config.ts'
+import { Failure } from '../failure.ts'
 import { note, printLine } from '../output/terminal.ts'
-import { findProgram, type ProgramEnd, runProgram } from '../setup/program.ts'
+import { runCargo } from '../setup/cargo.ts'
+import { type ProgramEnd, runProgram } from '../setup/program.ts'
 import { cargoCounts } from './cargo-counts.ts'
 import { type Counts, NONE, ONE_FAILED, ONE_PASSED, settleCounts } from './counts.ts'
 import { parseVitestReport } from './vitest-report.ts'
@@ -29,10 +31,9 @@ export const LINT = tool('format, lint, import ladder', [
 export const RUST: Part = {
   name: 'Rust',
   async run(signal) {
-    const cargo = (await findProgram('cargo')) ?? 'cargo'
     const argv = ['test', '--locked', '--workspace', '--quiet']
-    const options = { cwd: place.nativeDirectory, timeoutMs: TIMEOUT_MS, signal }
-    const end = await runProgram(cargo, argv, options)
+    const end = await runCargo(argv, { timeoutMs: TIMEOUT_MS, signal })
+    if (!end) throw new Failure('cargo is not installed', 'install Rust from https://rustup.rs')
     printOutputOfFailed(end)
     return settleCounts(cargoCounts(end.output), end.ok)
   },

@@ -30,6 +30,8 @@ export async function fakeMachine(
     place: {
       cacheDirectory: join(directory, 'cache'),
       nativeDirectory: join(directory, 'native'),
+      cargoHome: join(directory, 'cache/cargo'),
+      cargoConfig: join(directory, 'home/.cargo/config.toml'),
       searchPath: [join(directory, 'nowhere'), bin].join(delimiter),
       pythonIndex: 'http://127.0.0.1:1/simple',
       gvisorReleases: 'http://127.0.0.1:1/releases',
