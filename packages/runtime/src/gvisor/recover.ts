@@ -15,6 +15,7 @@ import { loadState } from './state.ts'
  * |---|---|---|---|
  * | yes | yes | yes | adopted |
  * | yes | yes | no | ended, with a fate |
+ * | yes | yes | yes, but its world was never opened | removed: half made |
  * | no | yes | | removed, with a fate |
  * | | no | | removed: a blank, or half made |
  */
@@ -54,17 +55,21 @@ async function recoverOne(
     await rm(paths.directory, { recursive: true, force: true })
     return state?.owner ? instance : undefined
   }
-  const why = await adopt(instance, state.owner.spec.id, signal)
-  if (why !== undefined) await instance.end('lost', why)
+  const found = await adopt(instance, state.owner.spec.id, signal)
+  if (found === 'half made') {
+    await instance.end('stop', 'its world was never opened')
+    return undefined
+  }
+  if (found !== 'adopted') await instance.end('lost', found.why)
   return instance
 }
 
-/** Undefined when it is ours again, else why not. */
+/** Makes it ours again, or says why it can't be. */
 async function adopt(
   instance: Instance,
   id: string,
   signal: AbortSignal,
-): Promise<string | undefined> {
+): Promise<'adopted' | 'half made' | { readonly why: string }> {
   try {
     const guest = await attachGuest({
       inPath: instance.paths.input,
@@ -75,11 +80,11 @@ async function adopt(
     })
     instance.attach(guest)
     const { sandbox, worlds } = guest.hello
-    if (sandbox !== id) return `its agent says it is ${sandbox || 'a blank'}`
+    if (sandbox !== '' && sandbox !== id) return { why: `its agent says it is ${sandbox}` }
     const opened = worlds.some(({ world, state }) => world === 'main' && state !== 'prepared')
-    return opened ? undefined : 'its world was never opened'
+    return opened ? 'adopted' : 'half made'
   } catch (error) {
     signal.throwIfAborted()
-    return `its agent did not answer: ${error instanceof Error ? error.message : error}`
+    return { why: `its agent did not answer: ${error instanceof Error ? error.message : error}` }
   }
 }

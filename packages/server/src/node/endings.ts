@@ -27,12 +27,18 @@ const sandboxEnded = z.object({
   }),
 })
 
-const endingRecord = z.object({ ended: sandboxEnded, record: ownershipRecord })
+const endingRecord = z.object({
+  ended: sandboxEnded,
+  record: ownershipRecord,
+  traceless: z.boolean().exactOptional(),
+})
 
 /** An ending, with what the sandbox was. */
 export interface Ending {
   readonly ended: SandboxEnded
   readonly record: OwnershipRecord
+  /** Nothing of it was found: whoever asks for it again was never answered, and may have it made. */
+  readonly traceless?: boolean
 }
 
 const PREFIX = 'ended/'
@@ -66,13 +72,20 @@ export class Endings {
   }
 
   /** Keeps an ending; the first of a sandbox stays. */
-  async record(ended: SandboxEnded, record: OwnershipRecord): Promise<void> {
-    if (this.#known.has(ended.sandbox)) return
-    this.#known.set(ended.sandbox, { ended, record })
-    await this.#engine.kv.put(PREFIX + ended.sandbox, encodeJson({ ended, record }), {
+  async record(ending: Ending): Promise<void> {
+    const { sandbox } = ending.ended
+    if (this.#known.has(sandbox)) return
+    this.#known.set(sandbox, ending)
+    await this.#engine.kv.put(PREFIX + sandbox, encodeJson(ending), {
       ttlMs: SERVER_LIMITS.endingMs,
     })
     await this.#forgetOldest()
+  }
+
+  /** It is being made after all. */
+  async forget(sandbox: string): Promise<void> {
+    if (!this.#known.delete(sandbox)) return
+    await this.#engine.kv.delete(PREFIX + sandbox)
   }
 
   find(sandbox: string, nowMs: number): Ending | undefined {

@@ -233,6 +233,10 @@ test('the next node finds what is wanted, and ends what nobody owns', async () =
   expect(await next.acquire(kept)).toMatchObject({ sandbox: kept.sandbox, state: 'running' })
   expect(await next.find(lost.sandbox)).toMatchObject({ kind: 'lost', asked: false })
   expect(next.room.used.sandboxes).toBe(1)
+  // Nothing was found of it: who asks again never had an answer.
+  expect(await next.acquire(lost)).toMatchObject({ sandbox: lost.sandbox, state: 'running' })
+  await next.release({ sandbox: lost.sandbox, reason: 'over' })
+  await expect(next.acquire(lost)).rejects.toMatchObject({ code: 'sandbox_gone' })
 })
 
 test('the pool refills behind what is taken, and rests after failures', async () => {

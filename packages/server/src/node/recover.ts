@@ -46,7 +46,7 @@ export async function recoverNode(
     const ended = fate
       ? endedOf(record, { fate, flags: [], diskBytes: 0, atMs })
       : neverRan(record, { stop: { kind: 'lost', detail }, atMs })
-    await endings.record(ended, record)
+    await endings.record({ ended, record, ...(fate ? {} : { traceless: true }) })
     await ownership.remove(record.sandbox)
   }
   return { adopted, stopped, dead: mine.length }

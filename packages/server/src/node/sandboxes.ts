@@ -60,8 +60,8 @@ export class NodeSandboxes {
       await present.ready
       return present
     }
-    const ended = this.#ended(request.sandbox)
-    if (ended) throw goneError(ended, request.sandbox)
+    const ending = this.#parts.endings.find(request.sandbox, this.#parts.clock.now())
+    if (ending && !ending.traceless) throw goneError(ending.ended, request.sandbox)
     const entry = new Entry(this.#draft(request))
     this.#entries.set(entry.id, entry)
     entry.ready = this.#create(entry, request)
@@ -160,9 +160,10 @@ export class NodeSandboxes {
 
   /** From the first request to the open world. Fails with nothing left. */
   async #create(entry: Entry, request: AcquireRequest): Promise<void> {
-    const { room, images, ownership, starter, clock, numbers } = this.#parts
+    const { room, images, ownership, endings, starter, clock, numbers } = this.#parts
     const { signal } = entry.abort
     try {
+      await endings.forget(entry.id)
       const pinned = await images.pin(request.image)
       entry.pinned = pinned
       const { config, layers } = pinned.image
@@ -234,7 +235,7 @@ export class NodeSandboxes {
       atMs: clock.now(),
     })
     try {
-      await endings.record(ended, entry.record)
+      await endings.record({ ended, record: entry.record })
       await ownership.remove(entry.id)
     } catch (error) {
       // It stays owned on disk; the next start finds it dead and records it then.
@@ -258,7 +259,7 @@ export class NodeSandboxes {
     const { stop } = entry
     const ended = neverRan(entry.record, { stop, atMs: clock.now() })
     // A creation that failed may be asked for again; one that was released may not.
-    if (stop) await endings.record(ended, entry.record).catch(() => {})
+    if (stop) await endings.record({ ended, record: entry.record }).catch(() => {})
     entry.end(ended)
   }
 
