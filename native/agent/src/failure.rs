@@ -86,7 +86,7 @@ impl Failure {
             libc::EACCES | libc::EPERM | libc::EROFS => Code::Permission,
             libc::ENOSPC | libc::EDQUOT => Code::NoSpace,
             libc::EFBIG => Code::TooLarge,
-            libc::ENAMETOOLONG | libc::ELOOP | libc::EINVAL | libc::EXDEV => Code::Invalid,
+            libc::EINVAL => Code::Invalid,
             libc::ENXIO => Code::NotFile,
             _ => Code::Io,
         };

@@ -1,3 +1,4 @@
+import { getSystemErrorMessage } from 'node:util'
 import { EngineError, type EngineErrorCode } from '@sandlot/engine'
 import { type ErrorCode, SandlotError } from '@sandlot/protocol'
 import { ConnectionLost, StreamCancelled, StreamOver } from '@sandlot/protocol/frames'
@@ -17,7 +18,7 @@ import { ZodError } from 'zod'
 export function toSandlotError(error: unknown): SandlotError {
   if (error instanceof SandlotError) return error
   if (error instanceof GuestError) {
-    return new SandlotError(GUEST_CODES[error.code], error.message, { cause: error })
+    return new SandlotError(GUEST_CODES[error.code], withErrno(error), { cause: error })
   }
   if (error instanceof GuestTimeout) {
     return new SandlotError('timeout', error.message, { cause: error })
@@ -82,6 +83,13 @@ const GUEST_CODES = {
   cancelled: 'cancelled',
   io: 'file_failed',
 } as const satisfies Record<GuestErrorCode, ErrorCode>
+
+/** `io` says nothing by itself; the kernel's own words do. */
+function withErrno({ code, message, errno }: GuestError): string {
+  return code === 'io' && errno !== undefined && errno > 0
+    ? `${message}: ${getSystemErrorMessage(-errno)}`
+    : message
+}
 
 const DRIVER_CODES = {
   create_failed: 'create_failed',

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Sandbox, SandlotError } from 'sandlot'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { python } from './harness/shells.ts'
+import { story } from './harness/story.ts'
+
+const MIB = 2 ** 20
+const LARGE_BYTES = 128 * MIB
+
+await story('files of a sandbox', { pool: 1 }, (given) => {
+  let sandbox: Sandbox
+  let local: string
+  beforeAll(async () => {
+    local = await mkdtemp('/var/tmp/sandlot-e2e-files-')
+    sandbox = await given.client.sandboxes.create({
+      from: given.image,
+      resources: { memory: '1GiB', disk: '512MiB' },
+    })
+  })
+  afterAll(async () => {
+    await sandbox.stop()
+    await rm(local, { recursive: true, force: true })
+  })
+
+  const digestInside = async (path: string) =>
+    (await sandbox.exec(['sha256sum', path])).stdout.split(' ')[0]
+
+  test('large ones go up and come down in constant memory', async () => {
+    const path = join(local, 'large')
+    const hash = createHash('sha256')
+    const block = Buffer.alloc(MIB)
+    await writeFile(
+      path,
+      (function* () {
+        for (let n = 0; n < LARGE_BYTES / MIB; n++) {
+          block.fill(n)
+          hash.update(block)
+          yield Buffer.from(block)
+        }
+      })(),
+    )
+    const digest = hash.digest('hex')
+    await sandbox.exec('true')
+    const before = given.daemon.memory()
+    const ownBefore = process.memoryUsage().rss
+    await sandbox.files.upload(path, '/up/large')
+    expect(await digestInside('/up/large')).toBe(digest)
+    await sandbox.files.download('/up/large', join(local, 'down/large'))
+    const down = createHash('sha256')
+    for await (const part of createReadStream(join(local, 'down/large'))) down.update(part)
+    expect(down.digest('hex')).toBe(digest)
+    await sandbox.files.download('/up', join(local, 'tree'))
+    expect((await lstat(join(local, 'tree/large'))).size).toBe(LARGE_BYTES)
+    expect(given.daemon.memory().peakBytes - before.nowBytes).toBeLessThan(96 * MIB)
+    expect(process.memoryUsage().rss - ownBefore).toBeLessThan(128 * MIB)
+    await sandbox.exec('rm -rf /up')
+  })
+
+  test('keep any name: newlines, no UTF-8, up and down', async () => {
+    const made = await sandbox.exec(
+      python(
+        "import os\nos.mkdir('/odd')\nfor n in [b'a\\nb', b'\\xff\\xfe', b' ', b'-rf', b'*', b'\\x01', 'gr\\u00fc\\u00dfe'.encode(), b'x' * 255]:\n  open(b'/odd/' + n, 'wb').write(n)",
+      ),
+    )
+    expect(made).toMatchObject({ exitCode: 0, stderr: '' })
+    const entries = await sandbox.files.list('/odd')
+    const raw = entries
+      .map(({ name, nameBase64 }) =>
+        Buffer.from(nameBase64 ?? name, nameBase64 ? 'base64' : 'utf8'),
+      )
+      .sort(Buffer.compare)
+    const odd = [
+      ...[Buffer.from('a\nb'), Buffer.from([0xff, 0xfe]), Buffer.from(' '), Buffer.from('-rf')],
+      ...[Buffer.from('*'), Buffer.from([1]), Buffer.from('grüße'), Buffer.alloc(255, 'x')],
+    ].sort(Buffer.compare)
+    expect(raw).toEqual(odd)
+    for (const name of odd) {
+      const path = Buffer.concat([Buffer.from('/odd/'), name])
+      expect(Buffer.from(await sandbox.files.read(path))).toEqual(name)
+    }
+    await sandbox.files.download('/odd', join(local, 'odd'))
+    const down = await readdir(join(local, 'odd'), { encoding: 'buffer' })
+    expect(down.length).toBe(odd.length)
+    await sandbox.files.upload(join(local, 'odd'), '/odd-again')
+    // In a tree a name that is no UTF-8 comes down with replacements.
+    const again = await sandbox.exec("rm /odd/$(printf '\\377\\376'); diff -r /odd /odd-again")
+    expect(again.stdout).toBe('Only in /odd-again: \ufffd\ufffd\n')
+  })
+
+  test('that are directories, pipes, devices or missing are told apart', async () => {
+    const { files } = sandbox
+    await sandbox.exec(
+      'mkdir -p /kinds/full; touch /kinds/full/x /kinds/file; mkfifo /kinds/fifo; ln -s nowhere /kinds/dangling; ln -s loop /kinds/loop; ln -s $(head -c 300 /dev/zero | tr '\\0' x) /kinds/long',
+    )
+    const codeOf = async (work: Promise<unknown>) =>
+      await work.then(
+        () => 'ok',
+        (error) => (error as SandlotError).code,
+      )
+    expect(await codeOf(files.read('/kinds'))).toBe('file_is_directory')
+    expect(await codeOf(files.write('/kinds', 'x'))).toBe('file_is_directory')
+    expect(await codeOf(files.read('/kinds/fifo'))).toBe('file_not_regular')
+    expect(await codeOf(files.write('/kinds/fifo', 'x'))).toBe('file_not_regular')
+    expect(await codeOf(files.read('/dev/zero'))).toBe('file_not_regular')
+    expect(await codeOf(files.read('/kinds/dangling'))).toBe('file_not_found')
+    await expect(files.read('/kinds/loop')).rejects.toMatchObject({
+      ...{ code: 'file_failed', message: expect.stringMatching(/symbolic link/) },
+    })
+    expect(await codeOf(files.read('/kinds/long'))).toBe('file_failed')
+    expect(await codeOf(files.read('/kinds/file/below'))).toBe('file_not_directory')
+    expect(await codeOf(files.list('/kinds/file'))).toBe('file_not_directory')
+    expect(await codeOf(files.remove('/kinds/full'))).toBe('directory_not_empty')
+    expect(await codeOf(files.remove('/kinds/none'))).toBe('file_not_found')
+    expect(await codeOf(files.read(`/${'x'.repeat(300)}`))).toBe('file_failed')
+    expect(await codeOf(files.read(`/kinds/${'d/'.repeat(40)}f`))).toBe('file_not_found')
+    expect(await codeOf(files.read('relative/../../../etc/passwd'))).toBe('ok')
+    expect(await codeOf(files.upload(join(local, 'none'), '/x'))).toBe('not_found')
+    expect(await codeOf(files.download('/none', join(local, 'x')))).toBe('file_not_found')
+  })
+
+  test('that are links lead nowhere outside, on either side', async () => {
+    const { files } = sandbox
+    const outside = join(local, 'outside')
+    await writeFile(outside, 'secret of the client')
+    await sandbox.exec(
+      `mkdir /links; cd /links; echo own >own; ln -s own inside; ln -s ${outside} out; ln -s ../../../../../../..${outside} up; ln -s / root; ln own hard; mknod dev c 1 3 2>/dev/null; mkfifo pipe; mkdir -p ${'d/'.repeat(40)}; touch ${'d/'.repeat(40)}deep`,
+    )
+    const target = join(local, 'links')
+    await mkdir(target)
+    await files.download('/links', target)
+    expect((await readdir(target)).sort()).toEqual(['d', 'hard', 'inside', 'own'])
+    expect(await readFile(join(target, 'hard'), 'utf8')).toBe('own\n')
+    expect(await readFile(outside, 'utf8')).toBe('secret of the client')
+    expect((await lstat(join(target, 'd/'.repeat(40), 'deep'))).isFile()).toBe(true)
+    // Inside, an absolute link is one of the sandbox.
+    await sandbox.exec(`mkdir -p ${local}; echo inside >${outside}`)
+    expect(await files.readText('/links/out')).toBe('inside\n')
+    expect(await files.readText('/links/root/links/own')).toBe('own\n')
+    await files.write('/links/out', 'written')
+    expect(await files.readText(outside)).toBe('written')
+    expect(await readFile(outside, 'utf8')).toBe('secret of the client')
+    // What would lead out of the tree does not go up either.
+    const from = join(local, 'from')
+    await mkdir(from)
+    await symlink(outside, join(from, 'link'))
+    await expect(files.upload(from, '/uploaded')).rejects.toMatchObject({
+      ...{ code: 'invalid_request', message: expect.stringContaining('link') },
+    })
+    await expect(files.stat('/uploaded/link')).rejects.toMatchObject({ code: 'file_not_found' })
+  })
+
+  test('that do not fit fail with the reason, and leave room again', async () => {
+    await using small = await given.client.sandboxes.create({
+      from: given.image,
+      resources: { memory: '192MiB', disk: '16MiB' },
+    })
+    const content = Buffer.alloc(20 * MIB, 1)
+    await expect(small.files.write('/big', content)).rejects.toMatchObject({
+      ...{ code: 'no_space', fault: 'workload', hint: expect.stringContaining('resources.disk') },
+    })
+    await small.files.remove('/big', { force: true })
+    await small.files.write('/fits', content.subarray(0, 8 * MIB))
+    expect(await small.files.stat('/fits')).toMatchObject({ sizeBytes: 8 * MIB })
+  })
+})
