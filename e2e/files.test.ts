@@ -93,7 +93,7 @@ await story('files of a sandbox', { pool: 1 }, (given) => {
   test('that are directories, pipes, devices or missing are told apart', async () => {
     const { files } = sandbox
     await sandbox.exec(
-      'mkdir -p /kinds/full; touch /kinds/full/x /kinds/file; mkfifo /kinds/fifo; ln -s nowhere /kinds/dangling; ln -s loop /kinds/loop; ln -s $(head -c 300 /dev/zero | tr '\\0' x) /kinds/long',
+      'mkdir -p /kinds/full; touch /kinds/full/x /kinds/file; mkfifo /kinds/fifo; ln -s nowhere /kinds/dangling; ln -s loop /kinds/loop; ln -s $(printf %0300d 0) /kinds/long',
     )
     const codeOf = async (work: Promise<unknown>) =>
       await work.then(
