@@ -116,7 +116,7 @@ await story('files of a sandbox', { pool: 1 }, (given) => {
     expect(await codeOf(files.remove('/kinds/none'))).toBe('file_not_found')
     expect(await codeOf(files.read(`/${'x'.repeat(300)}`))).toBe('file_failed')
     expect(await codeOf(files.read(`/kinds/${'d/'.repeat(40)}f`))).toBe('file_not_found')
-    expect(await codeOf(files.read('relative/../../../etc/passwd'))).toBe('ok')
+    expect(await codeOf(files.read('../../../etc/passwd'))).toBe('ok')
     expect(await codeOf(files.upload(join(local, 'none'), '/x'))).toBe('not_found')
     expect(await codeOf(files.download('/none', join(local, 'x')))).toBe('file_not_found')
   })
