@@ -26,6 +26,7 @@ export {
   encodePayload,
   measureValue,
   type PayloadMap,
+  PayloadRefused,
   PayloadTooLarge,
 } from './payload.ts'
 export {

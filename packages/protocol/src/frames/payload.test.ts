@@ -2,7 +2,13 @@ import { encode } from '@msgpack/msgpack'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MalformedFrame } from './frame.ts'
-import { decodePayload, encodePayload, measureValue, PayloadTooLarge } from './payload.ts'
+import {
+  decodePayload,
+  encodePayload,
+  measureValue,
+  PayloadRefused,
+  PayloadTooLarge,
+} from './payload.ts'
 
 const anyMap = fc.dictionary(
   fc.string({ maxLength: 40 }).filter((key) => key !== '__proto__'),
@@ -86,6 +92,13 @@ test.each([
 test('undefined is left out, and a map beyond a frame is the sender’s mistake', () => {
   expect(decodePayload(encodePayload({ a: undefined, b: 1 }).slice())).toEqual({ b: 1 })
   expect(() => encodePayload({ a: new Uint8Array(65_536) })).toThrow(PayloadTooLarge)
+})
+
+test('a key that the peer would not take is the sender’s mistake, however deep', () => {
+  const given = JSON.parse('{"__proto__": 1}') as Record<string, unknown>
+  for (const map of [given, { rewards: given }, { list: [{ rewards: given }] }]) {
+    expect(() => encodePayload(map)).toThrow(PayloadRefused)
+  }
 })
 
 function encodeProto(): Uint8Array {

@@ -16,14 +16,38 @@ export class PayloadTooLarge extends RangeError {
   }
 }
 
+/** A map with a key that no decoder takes: the sender's mistake. */
+export class PayloadRefused extends RangeError {
+  override readonly name = 'PayloadRefused'
+
+  constructor(key: string) {
+    super(`a name can't be ${key}`)
+  }
+}
+
 const encoder = new Encoder({ ignoreUndefined: true, maxDepth: PAYLOAD_DEPTH_MAX })
 const decoder = new Decoder()
 
-/** Encodes a map; keys whose value is undefined are left out. The bytes are valid until the next call. */
+/**
+ * Encodes a map; keys whose value is undefined are left out. The bytes are valid until the next call.
+ * Throws `PayloadTooLarge`, or `PayloadRefused` for a key over which the peer would end the connection.
+ */
 export function encodePayload(map: PayloadMap): Uint8Array {
   const bytes = encoder.encodeSharedRef(map)
   if (bytes.length > FRAME_LIMITS.payload) throw new PayloadTooLarge(bytes.length)
+  if (hasPrototypeKey(map)) throw new PayloadRefused(PROTOTYPE_KEY)
   return bytes
+}
+
+const PROTOTYPE_KEY = '__proto__'
+
+function hasPrototypeKey(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false
+  if (Array.isArray(value)) return value.some(hasPrototypeKey)
+  for (const key in value) {
+    if (key === PROTOTYPE_KEY || hasPrototypeKey((value as PayloadMap)[key])) return true
+  }
+  return false
 }
 
 /** Decodes a map from an untrusted peer. Byte strings in it are views on `bytes`. Throws `MalformedFrame`. */

@@ -3,6 +3,7 @@ import { ERROR_CATALOGUE, type ErrorCode, SandlotError } from '@sandlot/protocol
 import {
   ConnectionLost,
   MuxBusy,
+  PayloadRefused,
   PayloadTooLarge,
   RemoteError,
   StreamCancelled,
@@ -18,6 +19,9 @@ export function asSandlotError(thrown: unknown): unknown {
   }
   if (thrown instanceof PayloadTooLarge) {
     return new SandlotError('too_large', thrown.message, { cause: thrown })
+  }
+  if (thrown instanceof PayloadRefused) {
+    return new SandlotError('invalid_request', thrown.message, { cause: thrown })
   }
   if (thrown instanceof MuxBusy) {
     return new SandlotError('rate_limited', thrown.message, { cause: thrown })

@@ -32,6 +32,7 @@ describe('what an episode returned', () => {
     { reward: null },
     { rewards: {} },
     { rewards: [1] },
+    { rewards: JSON.parse('{"__proto__": 1}') },
     { rewards: { a: Number.NaN } },
     { rewards: Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`name-${i}`, i])) },
     { limit: 3 },

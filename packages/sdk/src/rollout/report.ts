@@ -87,6 +87,7 @@ function wrongReward(rewards: unknown): string | undefined {
     return `rewards is ${shown(rewards)}`
   for (const [name, value] of Object.entries(rewards)) {
     if (!isFiniteNumber(value)) return `the reward ${JSON.stringify(name)} is ${shown(value)}`
+    if (name === '__proto__') return `a reward is named ${name}, which no decoder takes`
   }
   const { length } = Object.keys(rewards)
   if (length === 0) return 'rewards is empty'
