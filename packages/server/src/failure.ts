@@ -13,6 +13,7 @@ import {
   type ImageErrorCode,
 } from '@sandlot/runtime'
 import { ZodError } from 'zod'
+import { issueLines } from './issue-lines.ts'
 
 /** Any failure as one that a caller may meet. What nobody foresaw is `internal`, and its own message stays in the log. */
 export function toSandlotError(error: unknown): SandlotError {
@@ -51,12 +52,9 @@ export function toSandlotError(error: unknown): SandlotError {
 
 /** What zod found, field by field. */
 export function invalidRequest(where: string, error: ZodError): SandlotError {
-  const shown = error.issues.slice(0, ISSUES_SHOWN)
-  const lines = shown.map(({ path, message }) => {
-    return `${[where, ...path.map(String)].join('.')}: ${message}`
-  })
-  const more = error.issues.length - shown.length
-  const text = lines.join('; ') + (more > 0 ? `; and ${more} more` : '')
+  const lines = issueLines(where, error)
+  const more = lines.length - ISSUES_SHOWN
+  const text = lines.slice(0, ISSUES_SHOWN).join('; ') + (more > 0 ? `; and ${more} more` : '')
   return new SandlotError('invalid_request', text.slice(0, MESSAGE_LENGTH))
 }
 
