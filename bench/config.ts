@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const environment = process.env
 
 export const cacheDirectory = join(
-  environment.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
+  environment.XDG_CACHE_HOME || join(homedir(), '.cache'),
   'sandlot',
 )
 

@@ -70,7 +70,7 @@ test('a holder that is killed holds nothing', async () => {
   const lock = { directory: directory.path, name: 'thing' }
   const script = `
     import { locked } from ${JSON.stringify(new URL('./lock.ts', import.meta.url).href)}
-    const hold = async () => { console.log('held'); await new Promise((resolve) => setTimeout(resolve, 1e8)) }
+    const hold = async () => { process.stdout.write('held\\n'); await new Promise((resolve) => setTimeout(resolve, 1e8)) }
     await locked(${JSON.stringify(lock)}, hold)
   `
   const argv = ['--input-type=module', '--disable-warning=ExperimentalWarning', '-e', script]

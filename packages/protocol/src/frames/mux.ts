@@ -142,11 +142,8 @@ export class Mux {
     signal?.throwIfAborted()
     if (this.#streams.size >= this.#limits.streams) throw new MuxBusy(this.#limits.streams)
     const id = this.#nextId
-    if (id > STREAM_ID_MAX) {
-      const usedUp = new ConnectionLost('all stream ids are used up')
-      this.close(usedUp)
-      throw usedUp
-    }
+    if (id > STREAM_ID_MAX) this.close(new ConnectionLost('all stream ids are used up'))
+    if (this.#closedBy) throw asLost(this.#closedBy)
     this.#writer.map(FRAME.open, id, request)
     this.#nextId += 2
     const stream = new LiveStream(this.#host, id, 'opener')
