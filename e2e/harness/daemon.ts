@@ -1,11 +1,12 @@
 /** `sandlot serve` as a process of its own, on directories and a port of its own, with real gVisor. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { findLeaks, testImagesDirectory } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import { childrenOf, commandOf, memoryOf } from './processes.ts'
@@ -14,10 +15,13 @@ export interface RealDaemonOptions {
   /** Blanks kept ready. Default 2. */
   readonly pool?: number
   readonly environment?: Record<string, string>
+  /** The data directory is a file system of this size. */
+  readonly dataBytes?: number
 }
 
 const commandLine = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
 const STOP_MS = 60_000
+const execute = promisify(execFile)
 const LOG_LINES_KEPT = 200
 
 export class RealDaemon {
@@ -45,6 +49,18 @@ export class RealDaemon {
   static async start(options: RealDaemonOptions = {}): Promise<RealDaemon> {
     const daemon = new RealDaemon(await mkdtemp('/var/tmp/sandlot-e2e-'), options)
     await mkdir(daemon.dataDirectory, { mode: 0o700 })
+    const { dataBytes } = options
+    if (dataBytes !== undefined) {
+      const argv = [
+        '-t',
+        'tmpfs',
+        '-o',
+        `size=${dataBytes},mode=700`,
+        'tmpfs',
+        daemon.dataDirectory,
+      ]
+      await execute('mount', argv)
+    }
     await symlink(testImagesDirectory(), join(daemon.dataDirectory, 'images'))
     await daemon.start()
     return daemon
@@ -132,6 +148,7 @@ export class RealDaemon {
     const died = this.#isOver
     await this.stop()
     const left = [...(await this.leaks())]
+    if (this.#options.dataBytes !== undefined) await execute('umount', [this.dataDirectory])
     if (died) left.unshift('a daemon that had ended by itself, with these last words:', ...this.log)
     await rm(this.#directory, { recursive: true, force: true })
     await rm(this.runDirectory, { recursive: true, force: true })

@@ -65,7 +65,7 @@ async function buildOnce(
     const news = imageBuildLine.parse(JSON.parse(line))
     if (news.kind === 'log') onLog?.(news.line)
     else if (news.kind === 'done') return news.image
-    else throw SandlotError.fromEnvelope(errorEnvelope.parse(news.error))
+    else throw SandlotError.fromEnvelope(errorEnvelope.parse({ error: news.error }))
   }
   throw new SandlotError('connection_lost', 'the connection broke while the image was being built')
 }
