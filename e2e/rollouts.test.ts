@@ -1,4 +1,4 @@
-import { pythonFunction, type ResultRow } from 'sandlot'
+import { type Episode, type MapOptions, pythonFunction, type ResultRow } from 'sandlot'
 import { expect, test } from 'vitest'
 import { EAT_SLOWLY } from './harness/shells.ts'
 import { story } from './harness/story.ts'
@@ -221,6 +221,47 @@ await story('a batch of rollouts', { pool: 2 }, (given) => {
     expect(rows.throws?.cause.join('\n')).toContain('my own mistake')
     expect(rows.rewards?.rewards).toEqual({ style: 0.5, tests: 1 })
     expect(rows.huge?.cause.join('\n')).toMatch(/large|MiB|bytes/)
+  })
+
+  test('a failure of the set-up, the model or the grader is never a zero', async () => {
+    const outcome = async (
+      options: Partial<MapOptions<{ id: string }>>,
+      episode: Episode<{ id: string }> = async () => {},
+    ) => {
+      await using run = given.client.rollouts.map([{ id: 'a' }], episode, {
+        ...{ from: given.image, retry: { infra: 0, model: 0, grade: 0 } },
+        ...options,
+      })
+      const [row] = await run.wait()
+      return `${row?.outcome} ${row?.reward}: ${row?.cause.join('; ')}`
+    }
+    const broken = async () => {
+      throw new Error('a mistake of the grader')
+    }
+    const grade = { run: async () => 1 }
+    const model: Episode<{ id: string }> = async (context) => {
+      await context.model(async () => {
+        throw new Error('the endpoint is down')
+      })
+    }
+    const found = await Promise.all([
+      outcome({ grade, setup: ['echo prepared >/prepared', 'echo no such package >&2; exit 100'] }),
+      outcome({ grade }, model),
+      outcome({ grade: { run: broken } }),
+      outcome({ grade: { run: async () => Number.NaN } }),
+      outcome({ grade: { run: 'no-such-grader' } }),
+      outcome({ grade: { run: 'sleep 1000' }, timeout: { grade: '1s' } }),
+      outcome({ grade: { run: () => new Promise<number>(() => {}) }, timeout: { grade: '1s' } }),
+    ])
+    expect(found).toEqual([
+      expect.stringMatching(/^setup_error null: .*no such package/),
+      expect.stringMatching(/^model_error null: .*endpoint is down/),
+      expect.stringMatching(/^grade_error null: .*mistake of the grader/),
+      expect.stringMatching(/^grade_error null: /),
+      expect.stringMatching(/^grade_error null: .*127/),
+      expect.stringMatching(/^grade_timeout null: /),
+      expect.stringMatching(/^grade_timeout null: /),
+    ])
   })
 
   test('a run that is cancelled ends at once, with nothing running', async () => {
