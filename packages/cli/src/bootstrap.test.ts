@@ -31,7 +31,9 @@ interface Ended {
 /** Says what it was called with, in place of Node.js. */
 const NODE = `#!/bin/sh
 [ "$1" = -v ] && { echo v24.99.0; exit; }
-shift 2
+# Node.js's own options, then the program.
+while case "$1" in --*) ;; *) false ;; esac; do shift; done
+shift
 echo "runs with: $*"
 `
 
