@@ -18,6 +18,17 @@ const STDIN = 0
 const STDOUT = 1
 const STDERR = 2
 
+/** Throws where more has ended than the command whose end this is. */
+export type VetEnd = (result: ExecResult) => Promise<void>
+
+interface Reading {
+  readonly op: 'exec.start' | 'exec.attach'
+  readonly stream: MuxStream
+  readonly exec: string
+  readonly from: ExecPositions
+  readonly vet: VetEnd | undefined
+}
+
 /** A reader of one exec, over the stream of `exec.start` or `exec.attach`. */
 export class AgentExec implements ExecHandle {
   readonly exec: string
@@ -30,13 +41,7 @@ export class AgentExec implements ExecHandle {
   readonly #offsets: Record<typeof STDOUT | typeof STDERR, ExecOffsets>
   #sayStarted: ((started: { pid: number }) => void) | undefined
 
-  constructor(
-    link: GuestLink,
-    op: 'exec.start' | 'exec.attach',
-    stream: MuxStream,
-    exec: string,
-    from: ExecPositions,
-  ) {
+  constructor(link: GuestLink, { op, stream, exec, from, vet }: Reading) {
     this.#link = link
     this.#stream = stream
     this.exec = exec
@@ -45,7 +50,8 @@ export class AgentExec implements ExecHandle {
       [STDERR]: new ExecOffsets('stderr', from.stderrFrom),
     }
     stream.onEvent = (event) => this.#heard(event)
-    this.result = link.answer(op, stream, messages.execResult)
+    const answer = link.answer(op, stream, messages.execResult)
+    this.result = vet ? answer.then(async (result) => await vet(result).then(() => result)) : answer
     this.started = this.#starting(op)
     this.stdin = {
       write: (bytes) => this.#write(bytes),

@@ -1,5 +1,5 @@
 import type { PayloadMap } from '@sandlot/protocol/frames'
-import { AgentExec, failedExec } from './agent-exec.ts'
+import { AgentExec, failedExec, type VetEnd } from './agent-exec.ts'
 import { runBuffered } from './exec-run.ts'
 import type {
   ExecHandle,
@@ -23,9 +23,11 @@ const EXEC_ID = /^[A-Za-z0-9_-]{1,64}$/
 /** Commands of a sandbox, by requests to its agent. */
 export class AgentExecs implements GuestExecs {
   readonly #link: GuestLink
+  readonly #vetEnd: VetEnd | undefined
 
-  constructor(link: GuestLink) {
+  constructor(link: GuestLink, vetEnd?: VetEnd) {
     this.#link = link
+    this.#vetEnd = vetEnd
   }
 
   start(spec: ExecSpec, wait: Pick<GuestWait, 'signal'> = {}): ExecHandle {
@@ -44,7 +46,7 @@ export class AgentExecs implements GuestExecs {
     try {
       const { stdoutFrom, stderrFrom } = from
       const stream = this.#link.open('exec.attach', { exec, stdoutFrom, stderrFrom }, wait)
-      return new AgentExec(this.#link, 'exec.attach', stream, exec, from)
+      return new AgentExec(this.#link, { op: 'exec.attach', stream, exec, from, vet: this.#vetEnd })
     } catch (error) {
       return failedExec(exec, error)
     }
@@ -70,7 +72,14 @@ export class AgentExecs implements GuestExecs {
   /** As `start`, but throws what makes it impossible to ask. */
   startReading(spec: ExecSpec, wait: Pick<GuestWait, 'signal'>): AgentExec {
     const stream = this.#link.open('exec.start', startArguments(spec), wait)
-    return new AgentExec(this.#link, 'exec.start', stream, spec.exec, START)
+    const { exec } = spec
+    return new AgentExec(this.#link, {
+      op: 'exec.start',
+      stream,
+      exec,
+      from: START,
+      vet: this.#vetEnd,
+    })
   }
 }
 

@@ -1,4 +1,5 @@
 import type { PayloadMap } from '@sandlot/protocol/frames'
+import type { VetEnd } from './agent-exec.ts'
 import { AgentExecs } from './agent-execs.ts'
 import { AgentFiles } from './agent-files.ts'
 import { AgentTars } from './agent-tars.ts'
@@ -32,11 +33,11 @@ export class AgentGuest implements Guest {
   readonly tar: GuestTars
   readonly #link: GuestLink
 
-  constructor(link: GuestLink, hello: GuestHello) {
+  constructor(link: GuestLink, hello: GuestHello, vetEnd?: VetEnd) {
     this.#link = link
     this.hello = hello
     this.lost = link.lost
-    this.exec = new AgentExecs(link)
+    this.exec = new AgentExecs(link, vetEnd)
     this.files = new AgentFiles(link)
     this.tar = new AgentTars(link)
   }

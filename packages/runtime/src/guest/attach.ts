@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { encodeSync, FRAME_LIMITS } from '@sandlot/protocol/frames'
+import type { VetEnd } from './agent-exec.ts'
 import { AgentGuest } from './agent-guest.ts'
 import type { Guest } from './guest.ts'
 import { GuestLost } from './guest-error.ts'
@@ -19,6 +20,8 @@ export interface AttachOptions extends PipePaths {
   /** Until the agent's hello. Default `GUEST_LIMITS.handshakeMs`. */
   readonly timeoutMs?: number
   readonly heartbeat?: HeartbeatTimes
+  /** Asked about each end of a command before it is told: throws where more has ended than the command. */
+  readonly vetEnd?: VetEnd
 }
 
 /**
@@ -44,7 +47,7 @@ export async function attachGuest(options: AttachOptions): Promise<Guest> {
     const said = await link.greet([...filler, encodeSync('sync', nonce)])
     const hello = link.parse('its hello', said, messages.hello)
     link.watchSilence()
-    return new AgentGuest(link, hello)
+    return new AgentGuest(link, hello, options.vetEnd)
   } catch (error) {
     await link.close()
     if (signal?.aborted && !(error instanceof GuestLost && error.cause !== 'detached')) {

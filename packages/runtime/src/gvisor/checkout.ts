@@ -80,8 +80,7 @@ export async function openGradeWorld(
  * the episode: nothing is graded in it.
  */
 async function refuseAfterKill(instance: Instance): Promise<void> {
-  const { oomKills } = await instance.leaf.evidence()
-  if (oomKills === 0) return
+  if (!(await instance.killedForMemory())) return
   const fate = await instance.end('lost')
   throw new DriverError('sandbox_gone', `sandbox ${instance.hostId} ended: ${fate.kind}`, {
     hint: 'start another one',

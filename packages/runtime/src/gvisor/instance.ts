@@ -1,13 +1,16 @@
 import { rm } from 'node:fs/promises'
 import type { CgroupLeaf } from '../cgroup/cgroups.ts'
 import type { Blank, Fate, Sandbox } from '../driver.ts'
-import type { Guest } from '../guest/guest.ts'
+import type { ExecResult, Guest } from '../guest/guest.ts'
 import type { GuestLost } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import type { GvisorContext } from './context.ts'
 import { type EndEvidence, judgeFate, lastWords } from './fate.ts'
 import { type SandboxPaths, sandboxPaths } from './paths.ts'
 import { type SandboxState, saveState } from './state.ts'
+
+const SIGKILL = 9
+const NO_EVIDENCE = { oomKills: 0, limitHit: false, limitBytes: 0, peakBytes: 0 }
 
 /**
  * One sandbox on the host, from before its launch until nothing is left of it.
@@ -52,6 +55,21 @@ export class Instance {
   get guest(): Guest {
     if (!this.#guest) throw new Error(`sandbox ${this.hostId} has no guest yet`)
     return this.#guest
+  }
+
+  /**
+   * A sandbox dies of its memory as a whole. The kernel may choose a command alone where the machine doesn't let this daemon say what
+   * to prefer; the rest is ended here, before anybody hears of the command.
+   */
+  readonly vetEnd = async ({ signal, exitCode, killed, timedOut }: ExecResult): Promise<void> => {
+    const maybe = signal === SIGKILL || exitCode === 128 + SIGKILL
+    if (!maybe || killed || timedOut || !(await this.killedForMemory())) return
+    await this.end('lost')
+    throw await this.guest.lost
+  }
+
+  async killedForMemory(): Promise<boolean> {
+    return (await this.leaf.evidence().catch(() => NO_EVIDENCE)).oomKills > 0
   }
 
   /** From now on the loss of its guest is its end. */
@@ -100,9 +118,8 @@ export class Instance {
 
   async #judge(cause: EndEvidence['cause'], why: string): Promise<Fate> {
     const { panicLog, agentLog, runscLog } = this.paths
-    const none = { oomKills: 0, limitHit: false, limitBytes: 0, peakBytes: 0 }
     const [memory, usage, words] = await Promise.all([
-      this.leaf.evidence().catch(() => none),
+      this.leaf.evidence().catch(() => NO_EVIDENCE),
       this.leaf.usage().catch(() => ({ cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0 })),
       lastWords([runscLog, panicLog, agentLog]),
     ])

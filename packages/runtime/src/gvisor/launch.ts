@@ -70,6 +70,7 @@ async function start(
     inPath: instance.paths.input,
     outPath: instance.paths.output,
     resuming: false,
+    vetEnd: instance.vetEnd,
     timeoutMs: RUNTIME_LIMITS.startMs,
     signal: AbortSignal.any([signal, failed.signal]),
   })

@@ -75,6 +75,7 @@ async function adopt(
       inPath: instance.paths.input,
       outPath: instance.paths.output,
       resuming: true,
+      vetEnd: instance.vetEnd,
       timeoutMs: RUNTIME_LIMITS.adoptMs,
       signal,
     })
@@ -82,7 +83,9 @@ async function adopt(
     const { sandbox, worlds } = guest.hello
     if (sandbox !== '' && sandbox !== id) return { why: `its agent says it is ${sandbox}` }
     const opened = worlds.some(({ world, state }) => world === 'main' && state !== 'prepared')
-    return opened ? 'adopted' : 'half made'
+    if (!opened) return 'half made'
+    const overMemory = await instance.killedForMemory()
+    return overMemory ? { why: 'it went over its memory while no daemon was there' } : 'adopted'
   } catch (error) {
     signal.throwIfAborted()
     return { why: `its agent did not answer: ${error instanceof Error ? error.message : error}` }
