@@ -149,7 +149,12 @@ export class RealDaemon {
     await this.stop()
     const left = [...(await this.leaks())]
     if (this.#options.dataBytes !== undefined) await execute('umount', [this.dataDirectory])
-    if (died) left.unshift('a daemon that had ended by itself, with these last words:', ...this.log)
+    if (died) {
+      left.unshift('a daemon that had ended by itself, with these last words:', ...this.log)
+      // The next one takes away what it left.
+      await this.start().catch(() => {})
+      await this.stop()
+    }
     await rm(this.#directory, { recursive: true, force: true })
     await rm(this.runDirectory, { recursive: true, force: true })
     if (left.length > 0) throw new Error(`left behind:\n${left.join('\n')}`)
