@@ -1,0 +1,80 @@
+import { readFile } from 'node:fs/promises'
+import { pythonFunction, type Sandbox } from 'sandlot'
+import { expect, test } from 'vitest'
+import { story } from './harness/story.ts'
+
+const TEST = { entryPoint: 'f', test: 'def check(f):\n    assert set(f(1)) == {2}\n' }
+
+/** A set of these is quadratic to build: all have the same hash. */
+const ENDLESS = 'def f(n): return [(2**61 - 1) * i for i in range(100000)]\n'
+
+/** Stops all other Pythons for longer than the candidate has, as a machine does that is frozen. */
+const FREEZE = `
+import os, signal, time
+def others():
+    for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
+        with open(f'/proc/{pid}/cmdline', 'rb') as file:
+            if pid != os.getpid() and b'/grader/' in file.read(): yield pid
+while len(list(others())) < 3: time.sleep(0.02)
+time.sleep(0.3)
+pids = list(others())
+for pid in pids: os.kill(pid, signal.SIGSTOP)
+time.sleep(5)
+for pid in pids: os.kill(pid, signal.SIGCONT)
+`
+
+await story('the grader of a Python function', { pool: 2 }, (given) => {
+  test('a candidate whose values are endless to compare is wrong, not a fault of the grader', async () => {
+    await using run = given.client.rollouts.map(
+      [{ id: 'endless' }],
+      async ({ sandbox }) => {
+        await sandbox.files.write('/work/solution.py', ENDLESS)
+      },
+      {
+        from: given.image,
+        grade: pythonFunction({
+          candidate: '/work/solution.py',
+          timeoutSeconds: 2,
+          test: () => TEST,
+        }),
+      },
+    )
+    expect(await run.wait()).toMatchObject([{ outcome: 'graded', reward: 0 }])
+  })
+
+  test('a machine that stands still is not the candidate’s slowness', async () => {
+    await using sandbox = await given.client.sandboxes.create({ from: given.image })
+    const candidate = 'import time\ntime.sleep(1)\ndef f(n): return [n + 1]\n'
+    const grading = gradeIn(sandbox, candidate, 3)
+    expect(await sandbox.exec(['python3', '-c', FREEZE])).toMatchObject({ exitCode: 0 })
+    expect(await grading).toBe('{"reward": 1}\n')
+  })
+
+  test('what the tests print is no verdict', async () => {
+    await using sandbox = await given.client.sandboxes.create({ from: given.image })
+    const test = 'def check(f):\n    print(f(1))\n    print({"reward": 0})\n'
+    expect(await gradeIn(sandbox, 'def f(n): return n\n', 3, test)).toBe('{"reward": 1}\n')
+  })
+})
+
+async function gradeIn(sandbox: Sandbox, candidate: string, timeoutS: number, test = TEST.test) {
+  const source = (name: string) =>
+    readFile(new URL(`../packages/sdk/src/graders/python-${name}.py`, import.meta.url))
+  const spec = { ...TEST, test, prelude: '', timeoutS, memoryBytes: 512 * 1024 * 1024 }
+  const files = {
+    'parent.py': await source('parent'),
+    'child.py': await source('child'),
+    'candidate.py': candidate,
+    'spec.json': JSON.stringify({
+      ...spec,
+      candidate: '/grader/candidate.py',
+      child: '/grader/child.py',
+    }),
+  }
+  for (const [name, content] of Object.entries(files)) {
+    await sandbox.files.write(`/grader/${name}`, content)
+  }
+  const command = ['python3', '-I', '-S', '/grader/parent.py', '/grader/spec.json']
+  const { stdout, stderr } = await sandbox.exec(command)
+  return stdout || stderr
+}
