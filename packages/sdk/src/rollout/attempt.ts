@@ -38,7 +38,8 @@ export async function runAttempt<Task>(
   const lagBefore = lag.total()
   const run = lease.phase === 'grade' ? runGrader : runEpisode
   const report = await unlessAborted(run(context, lease, code, { signal, clock }), signal).catch(
-    (thrown) => reportOfThrown(lease, signal.aborted ? undefined : thrown, clock),
+    (thrown): WorkerReport =>
+      signal.aborted ? { kind: 'aborted' } : reportOfThrown(lease, thrown, clock),
   )
   const lagMs = lag.total() - lagBefore
   const modelMs = clock.totalMs()
@@ -92,7 +93,6 @@ async function runGrader<Task>(
  * sandbox comes to, its recorded fate says.
  */
 function reportOfThrown({ phase }: Lease, thrown: unknown, { failure }: ModelClock): WorkerReport {
-  if (thrown === undefined) return { kind: 'aborted' }
   if (failure) return reportOfFailure(failure)
   const isPlatforms =
     thrown instanceof SandlotError && thrown.fault === 'platform' && thrown.code !== 'sandbox_lost'

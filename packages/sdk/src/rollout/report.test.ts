@@ -69,6 +69,17 @@ describe('what was thrown', () => {
     expect(reportOfFailure(undefined)).toEqual({ kind: 'threw', cause: ['undefined'] })
   })
 
+  test('may throw itself when it is looked at', () => {
+    const refuse = () => {
+      throw new Error('no')
+    }
+    const opaque = new Proxy({}, { get: refuse, getPrototypeOf: refuse })
+    const spoilt = Object.defineProperty(new Error('e'), 'cause', { get: refuse })
+    for (const thrown of [opaque, spoilt]) {
+      expect(reportOfFailure(thrown)).toMatchObject({ kind: 'threw', cause: [expect.any(String)] })
+    }
+  })
+
   test('is bounded, whatever it is', () => {
     const endless = new Error('e'.repeat(100_000))
     endless.cause = endless

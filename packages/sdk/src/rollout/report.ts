@@ -56,9 +56,13 @@ export function reportOfVerdict(verdict: unknown): WorkerReport {
   )
 }
 
-/** The report of user code that threw. */
+/** The report of user code that threw, be it something that throws when it is looked at. */
 export function reportOfFailure(thrown: unknown): WorkerReport {
-  return { kind: isModelError(thrown) ? 'model_failed' : 'threw', cause: causesOf(thrown) }
+  try {
+    return { kind: isModelError(thrown) ? 'model_failed' : 'threw', cause: causesOf(thrown) }
+  } catch {
+    return { kind: 'threw', cause: [UNREADABLE] }
+  }
 }
 
 async function withData(report: Returned, data: unknown, store: StoreData): Promise<WorkerReport> {
@@ -115,11 +119,13 @@ export function causesOf(thrown: unknown): string[] {
   return causes
 }
 
+const UNREADABLE = 'something was thrown that has no text'
+
 function textOfError(error: unknown): string {
   try {
     return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   } catch {
-    return 'something was thrown that has no text'
+    return UNREADABLE
   }
 }
 
