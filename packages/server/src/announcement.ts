@@ -15,7 +15,31 @@ export type Announcement = z.infer<typeof announcement>
 
 const NAME = 'daemon.json'
 
-/** Says where the daemon is, so that CLI and SDK find it; the latest one counts. */
+/**
+ * Refuses a run directory in which another daemon answers: its clients would find this one, and after its end none.
+ * @throws SandlotError `invalid_request`
+ */
+export async function checkRunDirectory(runDirectory: string): Promise<void> {
+  const other = await readAnnouncement(runDirectory)
+  if (other === undefined || !(await answers(other.url))) return
+  const message = `process ${other.pid} has the run directory ${runDirectory}, for the data directory ${other.dataDirectory}`
+  throw new SandlotError('invalid_request', message, {
+    hint: `Stop process ${other.pid}, or give this daemon a --run-directory of its own.`,
+  })
+}
+
+/** What is left of a killed daemon answers nothing. */
+async function answers(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })).ok
+  } catch {
+    return false
+  }
+}
+
+const ANSWER_MS = 2_000
+
+/** Says where the daemon is, so that CLI and SDK find it. */
 export async function announce(runDirectory: string, said: Announcement): Promise<void> {
   await writeWhole(join(runDirectory, NAME), `${JSON.stringify(said)}\n`, 0o644)
 }

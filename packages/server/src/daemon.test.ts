@@ -37,6 +37,17 @@ test('a second daemon on the same data directory is refused and names the first'
   expect((await readAnnouncement(directories.runDirectory))?.url).toBe(at.url)
 })
 
+test('a second daemon in the same run directory is refused, and clients find the first', async () => {
+  await using at = await startTestDaemon()
+  const { directories } = at
+  const daemon = { dataDirectory: join(directories.dataDirectory, 'other') }
+  await expect(startTestDaemon({ directories, daemon })).rejects.toMatchObject({
+    message: expect.stringContaining(`process ${process.pid}`),
+    hint: expect.stringContaining('--run-directory'),
+  })
+  expect((await readAnnouncement(directories.runDirectory))?.url).toBe(at.url)
+})
+
 test('a directory that cannot be made is said', async () => {
   await using directories = await testDirectories()
   const { dataDirectory } = directories

@@ -12,7 +12,7 @@ import { type Engine, EngineError, openSqliteEngine, systemClock } from '@sandlo
 import { SandlotError } from '@sandlot/protocol'
 import { type ImageStore, openImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
-import { announce, localKey, makeDirectory, unannounce } from './announcement.ts'
+import { announce, checkRunDirectory, localKey, makeDirectory, unannounce } from './announcement.ts'
 import { blobHandlers } from './blobs/handlers.ts'
 import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
 import { type Session, serveSocket } from './connect/session.ts'
@@ -72,6 +72,7 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
 
   const metrics = new Metrics()
   const opened = starting.use(await openEngine(options))
+  await checkRunDirectory(runDirectory)
   const engine = timedEngine(opened, (primitive, ms) => metrics.committed(primitive, ms))
   const apiKey = await localKey(dataDirectory)
   const parts = await openParts({ options, log, metrics, engine, starting })

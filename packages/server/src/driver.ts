@@ -2,8 +2,12 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { FakeDriver, GvisorDriver, gvisorOptions, type RuntimeDriver } from '@sandlot/runtime'
 import type { DaemonOptions } from './config.ts'
+import { toSandlotError } from './failure.ts'
 
-/** The driver that the options name. `own`: this daemon disposes of it. */
+/**
+ * The driver that the options name. `own`: this daemon disposes of it.
+ * @throws SandlotError `unsupported` where this machine or the directories don't allow it
+ */
 export function openDriver(options: DaemonOptions): {
   readonly driver: RuntimeDriver
   readonly own: boolean
@@ -17,7 +21,11 @@ export function openDriver(options: DaemonOptions): {
     dataDirectory: join(options.dataDirectory, 'runtime'),
     startsAtOnce: options.creationsMax,
   })
-  return { driver: new GvisorDriver(programs), own: true }
+  try {
+    return { driver: new GvisorDriver(programs), own: true }
+  } catch (error) {
+    throw toSandlotError(error)
+  }
 }
 
 /** One a data directory, so that two daemons on one machine never take each other's sandboxes for their own. */
