@@ -45,9 +45,8 @@ export interface Layer {
 /** Limits in force for a sandbox; every field is set by the caller, no defaults below this line. */
 export interface SandboxLimits {
   /**
-   * Promised to the processes inside, and what they see as the machine's memory. The limit of the host's cgroup is
-   * higher: it adds the writable layers, which live in memory too, and the runtime itself, so that a full disk is
-   * always ENOSPC and never the end of the sandbox.
+   * Of processes and writable files together, and what the processes see as the machine's memory. What the runtime itself needs comes
+   * on top. `diskBytes` is at most three quarters of it.
    */
   readonly memoryBytes: number
   /** Processors, may be a fraction; the quota of the host cgroup. */
@@ -108,6 +107,7 @@ export interface Fate {
 /** From the host's cgroup; zero where the machine doesn't account it. */
 export interface Usage {
   readonly cpuMs: number
+  /** Of processes and writable files together; what the runtime itself needs comes on top. */
   readonly memoryBytes: number
   readonly memoryPeakBytes: number
 }

@@ -1,14 +1,13 @@
 /**
- * The arithmetic of a sandbox's memory. All writable files of a sandbox live in memory, so its cgroup must hold them
- * all at their limits, the promised memory of its processes, and the runtime itself: then whoever fills the disk meets
- * ENOSPC, and only who takes more memory than promised ends the sandbox.
+ * The arithmetic of a sandbox's memory. All writable files of a sandbox live in memory and count against its limit, as its
+ * processes do; what the runtime itself needs comes on top. The files' own limits fit into the memory limit all together, so whoever
+ * fills a disk meets ENOSPC, and who takes more than the limit in files and memory together ends the sandbox.
  *
  * ```
- * cgroup limit = promised memory
- *              + upper(main) + upper(grade) + 2 × shm          sizes of every tmpfs
- *              + 3 KiB × inodes(main and grade)                the sentry's heap, which `size=` doesn't count
- *              + 256 KiB × processes                           each has two on the host, kept when it is gone
- *              + 40 MiB                                        sentry and agent; with 20 or less a full disk kills
+ * cgroup limit = memory limit
+ *              + 40 MiB                 sentry and agent; with 20 or less a full disk kills
+ *
+ * upper(main) ≤ 3/4, upper(grade) ≤ 1/8, shm of each of the two worlds ≤ 1/16 of the memory limit
  * ```
  */
 import type { SandboxLimits } from '../driver.ts'
@@ -28,32 +27,24 @@ export interface SandboxSizes {
 
 const MIB = 2 ** 20
 const RUNTIME_BYTES = 40 * MIB
-const BYTES_PER_INODE = 3 * 1024
-const BYTES_PER_PROCESS = 256 * 1024
-/** One file for each so many bytes of disk: a source tree's files are larger on average. */
+/** One file for each so many bytes of disk: a source tree's files are larger on average, and each costs the sentry 3 KiB. */
 const DISK_BYTES_PER_INODE = 16 * 1024
 const INODES_MIN = 4_096
 const INODES_MAX = 1_048_576
 const SHM_BYTES_MAX = 64 * MIB
-const GRADE_UPPER_BYTES_MIN = 64 * MIB
 
 export function sizesOf(limits: SandboxLimits): SandboxSizes {
   const upperBytes = limits.diskBytes
   // A grader writes reports and caches; its tests come with it.
-  const gradeUpperBytes = Math.min(upperBytes, Math.max(GRADE_UPPER_BYTES_MIN, upperBytes / 4))
-  const shmBytes = Math.min(SHM_BYTES_MAX, limits.memoryBytes / 4)
-  const upperInodes = inodesOf(upperBytes)
-  const gradeUpperInodes = inodesOf(gradeUpperBytes)
-  const tmpfsBytes = upperBytes + gradeUpperBytes + 2 * shmBytes
-  const inodeBytes = BYTES_PER_INODE * (upperInodes + gradeUpperInodes)
-  const runtimeBytes = RUNTIME_BYTES + BYTES_PER_PROCESS * limits.pidsMax
+  const gradeUpperBytes = Math.min(upperBytes, limits.memoryBytes / 8)
+  const shmBytes = Math.min(SHM_BYTES_MAX, limits.memoryBytes / 16)
   return {
     upperBytes: wholePages(upperBytes),
-    upperInodes,
+    upperInodes: inodesOf(upperBytes),
     gradeUpperBytes: wholePages(gradeUpperBytes),
-    gradeUpperInodes,
+    gradeUpperInodes: inodesOf(gradeUpperBytes),
     shmBytes: wholePages(shmBytes),
-    cgroupMemoryBytes: wholePages(limits.memoryBytes + tmpfsBytes + inodeBytes + runtimeBytes),
+    cgroupMemoryBytes: wholePages(limits.memoryBytes + RUNTIME_BYTES),
   }
 }
 
