@@ -62,6 +62,13 @@ export async function* readBytes(incoming: IncomingMessage): AsyncGenerator<Uint
 }
 
 /** Leaving the loop early leaves the connection alone, so that an error answer still goes out. */
-function chunksOf(incoming: IncomingMessage): AsyncIterable<Buffer> {
-  return incoming.iterator({ destroyOnReturn: false })
+async function* chunksOf(incoming: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    yield* incoming.iterator({ destroyOnReturn: false })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error
+    throw new SandlotError('cancelled', 'the client left in the middle of the body', {
+      cause: error,
+    })
+  }
 }
