@@ -224,7 +224,7 @@ await story('the command line', { pool: 1 }, (given) => {
         `import { Sandlot } from ${JSON.stringify(sdk)}
 await using client = await Sandlot.local()
 const { url } = await client.endpoint()
-console.log(JSON.stringify({ url, sandboxes: await Array.fromAsync(client.sandboxes.list()) }))
+process.stdout.write(JSON.stringify({ url, sandboxes: await Array.fromAsync(client.sandboxes.list()) }))
 `,
       )
       const environment = {

@@ -88,7 +88,7 @@ export const ERROR_CATALOGUE = {
     status: 422,
     fault: 'workload',
     retry: false,
-    hint: 'The command could not be started: check its path, the working directory and the user.',
+    hint: 'Check its path, the working directory and the user. An argument array is run without a shell: for shell syntax run `sh -c …`.',
   },
   file_not_found: {
     status: 404,

@@ -1,5 +1,12 @@
 import { SandlotError } from '@sandlot/protocol'
-import { type Endpoint, findLocalDaemon, givenApiKey, givenUrl, parseUrl } from './config.ts'
+import {
+  type Endpoint,
+  findLocalDaemon,
+  givenApiKey,
+  givenUrl,
+  parseUrl,
+  runDirectory,
+} from './config.ts'
 import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
 import type { ClientContext } from './connection/context.ts'
@@ -88,9 +95,9 @@ async function endpointOf(given: Given): Promise<Endpoint> {
   if (url && given.apiKey) return { url, apiKey: given.apiKey }
   const local = await findLocalDaemon()
   if (!local && !url) {
-    const message = 'no daemon runs on this machine, and SANDLOT_URL is not set'
+    const message = `no daemon runs here (${runDirectory()} tells of none), and SANDLOT_URL is not set`
     throw new SandlotError('unreachable', message, {
-      hint: 'Start one with `sandlot serve`, or use `await Sandlot.local()`, which starts one for your script.',
+      hint: 'Start one with `sandlot serve`; in a script `await Sandlot.local()` starts one. One with another run directory is found by SANDLOT_RUN_DIRECTORY.',
     })
   }
   const chosen = url ?? parseUrl(local?.url ?? '')

@@ -26,7 +26,7 @@ export function givenBinary(): string | undefined {
 }
 
 /** `SANDLOT_RUN_DIRECTORY`, where a daemon of this machine says where it is. Default /run/sandlot. */
-function runDirectory(): string {
+export function runDirectory(): string {
   return process.env.SANDLOT_RUN_DIRECTORY || '/run/sandlot'
 }
 

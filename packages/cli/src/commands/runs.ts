@@ -79,8 +79,12 @@ export async function resultsCommand(name: string, { from }: { from?: string }):
 
 export async function cancelRunCommand(name: string): Promise<void> {
   await using client = new Sandlot()
-  const { counts } = await (await client.rollouts.get(name)).cancel()
-  note(`${name} is being cancelled; ${counts.done} of ${counts.tasks} episodes were done`)
+  const run = await client.rollouts.get(name)
+  const { state, counts } = await run.view()
+  const done = `${counts.done} of ${counts.tasks} episodes were done`
+  if (state === 'finished') return note(`${name} is finished already: ${done}`)
+  await run.cancel()
+  note(`${name} is being cancelled; ${done}`)
 }
 
 export async function pauseRunCommand(name: string): Promise<void> {
@@ -117,7 +121,7 @@ function describeReport({
     ],
     ['outcomes', describe(run.outcomes)],
     ['flags', describe(run.flags)],
-    ['mean reward', rewardMean === null ? '-' : rewardMean.toFixed(3)],
+    ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
     ['elapsed', formatDuration(elapsedMs)],
     ['throughput', `${perSecond.toFixed(2)} per second`],
     ['limited by', limiting],
