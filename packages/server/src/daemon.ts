@@ -39,6 +39,7 @@ import { fileHandlers } from './sandboxes/files.ts'
 import { lifeHandlers } from './sandboxes/life.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
+import { watchStalls } from './stall-watch.ts'
 
 export interface Daemon {
   readonly url: string
@@ -87,6 +88,11 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
 
   const recovered = await node.recover()
   await coordinator.recover()
+  const watch = watchStalls((forMs) => {
+    log.warn({ forMs: Math.round(forMs) }, 'this process stood still; no agent is charged for it')
+    coordinator.stoodStill(forMs)
+  })
+  starting.use(watch)
   serving.serve()
   node.fill()
   await announce(runDirectory, { url, pid: process.pid, dataDirectory })

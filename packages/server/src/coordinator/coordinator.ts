@@ -175,6 +175,16 @@ export class Coordinator implements CoordinatorPort {
     this.#shares.close()
   }
 
+  stoodStill(forMs: number): void {
+    for (const { actor } of this.#registry.all()) {
+      for (const { name, detachedAtMs } of [...actor.run.workers.values()]) {
+        // The time of one without a connection is not charged anyway.
+        if (detachedAtMs !== null) continue
+        actor.post({ type: 'worker_renewed', worker: name, lagMs: forMs })
+      }
+    }
+  }
+
   numbers(): CoordinatorNumbers {
     return numbersOf(this.#registry, this.#services.counters.done)
   }

@@ -61,6 +61,9 @@ export interface CoordinatorPort extends AsyncDisposable {
    */
   attachWorker(project: string, request: WorkerRequest, wire: WorkerWire): Promise<WorkerStream>
 
+  /** This process stood still for so long. That time is the platform's: no agent is charged for it, no lease runs out by it. */
+  stoodStill(forMs: number): void
+
   /** Admits nothing more and refuses new runs: the daemon is about to stop. What is admitted goes on. */
   drain(): void
   /** For metrics and `/healthz`. Cheap. */

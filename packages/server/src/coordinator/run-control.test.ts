@@ -121,6 +121,23 @@ describe('a run', () => {
   })
 })
 
+test('a daemon that stood still charges no agent for it', async () => {
+  await using simulation = await simulate()
+  const { coordinator, clock } = simulation
+  await startRun(simulation, runCreate('a', { timeout: { agent: 1_000 } }), someTasks(1))
+  const worker = await startSimulatedWorker(coordinator, { run: 'a' })
+  await until('it is leased', () => worker.held.size === 1)
+  await until('it is taken', () => coordinator.numbers().inputsWaiting === 0)
+  coordinator.stoodStill(20_000)
+  clock.advance(20_900)
+  await until('nothing is under way', () => coordinator.numbers().batchesInFlight === 0)
+  expect((await simulation.view('a')).counts.done).toBe(0)
+  clock.advance(200)
+  const [row] = await simulation.results('a')
+  expect(row).toMatchObject({ outcome: 'agent_timeout' })
+  expect(row?.phases.agentMs).toBeLessThan(1_200)
+})
+
 describe('a daemon', () => {
   test('that drains admits nothing and refuses new runs; what runs goes on', async () => {
     await using simulation = await simulate()
