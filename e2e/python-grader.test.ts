@@ -8,6 +8,25 @@ const TEST = { entryPoint: 'f', test: 'def check(f):\n    assert set(f(1)) == {2
 /** A set of these is quadratic to build: all have the same hash. */
 const ENDLESS = 'def f(n): return [(2**61 - 1) * i for i in range(100000)]\n'
 
+/** Tries to take all memory of the sandbox while it is graded: by children, by files without a name, by its own. */
+const GREEDY = `
+import os
+def f(n):
+    for _ in range(6):
+        if os.fork() == 0:
+            held = bytearray(400 << 20)
+            while True: held[0] += 1
+    return n + 1
+`
+const HOARDING = `
+import os
+def f(n):
+    files = []
+    while True:
+        files.append(os.memfd_create('x'))
+        for _ in range(256): os.write(files[-1], b'x' * (1 << 20))
+`
+
 /** Stops all other Pythons for longer than the candidate has, as a machine does that is frozen. */
 const FREEZE = `
 import os, signal, time
@@ -41,6 +60,35 @@ await story('the grader of a Python function', { pool: 2 }, (given) => {
     )
     expect(await run.wait()).toMatchObject([{ outcome: 'graded', reward: 0 }])
   })
+
+  test.each([
+    ['children', GREEDY],
+    ['files without a name', HOARDING],
+    [
+      'its own memory',
+      'def f(n):\n    held = []\n    while True: held.append(bytearray(16 << 20))\n',
+    ],
+  ])(
+    'a candidate that takes all memory by %s is wrong, and its sandbox lives',
+    async (_, program) => {
+      await using run = given.client.rollouts.map(
+        [{ id: 'greedy' }],
+        async ({ sandbox }) => {
+          await sandbox.files.write('/work/solution.py', program)
+        },
+        {
+          from: given.image,
+          resources: { memory: '256MiB' },
+          grade: pythonFunction({
+            candidate: '/work/solution.py',
+            timeoutSeconds: 5,
+            test: () => TEST,
+          }),
+        },
+      )
+      expect(await run.wait()).toMatchObject([{ outcome: 'graded', reward: 0 }])
+    },
+  )
 
   test('a machine that stands still is not the candidate’s slowness', async () => {
     await using sandbox = await given.client.sandboxes.create({ from: given.image })

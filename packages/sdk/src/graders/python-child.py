@@ -49,10 +49,23 @@ def decode(value):
 
 
 def limit(memory_bytes, timeout_s):
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CPU, (timeout_s + 1, timeout_s + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16 * 1024 * 1024, 16 * 1024 * 1024))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # One process, few and small files: all of them together must not take the sandbox's memory, or a candidate
+    # that is wrong could end its own grade without a verdict.
+    most = min(memory_bytes, memory_of_sandbox() // 2)
+    for which, value in (
+        (resource.RLIMIT_AS, most),
+        (resource.RLIMIT_CPU, timeout_s + 1),
+        (resource.RLIMIT_FSIZE, 1024 * 1024),
+        (resource.RLIMIT_NOFILE, 32),
+        (resource.RLIMIT_NPROC, 1),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(which, (value, value))
+
+
+def memory_of_sandbox():
+    with open("/proc/meminfo") as file:
+        return int(file.readline().split()[1]) * 1024
 
 
 def main():

@@ -19,7 +19,7 @@ export interface PythonFunctionOptions<Task> {
   readonly test: (task: Task) => PythonFunctionTest
   /** Time for all calls of the candidate together. Whole seconds, default 10. */
   readonly timeoutSeconds?: number
-  /** Address space of the candidate's process. Bytes, default 512 MiB. */
+  /** Address space of the candidate's one process, at most half of the sandbox's memory. Bytes, default 512 MiB. */
   readonly memoryBytes?: number
 }
 
