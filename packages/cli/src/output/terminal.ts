@@ -1,7 +1,12 @@
 /** The only place that writes to the terminal. Results go to stdout, everything else to stderr. */
 import { once } from 'node:events'
 import { stderr, stdout } from 'node:process'
-import colors from 'picocolors'
+import picocolors from 'picocolors'
+
+export const isInteractive = stderr.isTTY === true
+
+/** For a person's eyes alone: what reads a pipe gets plain text, also where a CI asks for colours everywhere. */
+const colors = picocolors.createColors(isInteractive && picocolors.isColorSupported)
 
 /** A line of result. */
 export function printLine(text = ''): void {
@@ -33,5 +38,3 @@ export function printFailure(message: string, hint: string | undefined): void {
   stderr.write(`${colors.red('error:')} ${message}\n`)
   if (hint) stderr.write(`${colors.yellow('hint:')}  ${hint}\n`)
 }
-
-export const isInteractive = stderr.isTTY === true
