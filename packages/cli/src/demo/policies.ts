@@ -116,7 +116,7 @@ const BEHAVIOURS: readonly Behaviour[] = [
     outcome: 'graded',
     reward: 0,
     flag: 'pids',
-    act: async (context) => await shell(context, 'b() { b | b & }; b; sleep 1; exit 0', 3_000),
+    act: async (context) => await shell(context, 'b() { b | b & }; b; while :; do sleep 60 & done'),
   },
   {
     name: 'fills the disk, then is right',
@@ -175,14 +175,6 @@ async function writeCandidate(
 }
 
 /** Runs a script whose end does not matter. */
-async function shell(
-  { sandbox, signal }: Context,
-  script: string,
-  timeout?: number,
-): Promise<void> {
-  await sandbox.exec(['/bin/sh', '-c', script], {
-    cwd: '/',
-    signal,
-    ...(timeout === undefined ? {} : { timeout }),
-  })
+async function shell({ sandbox, signal }: Context, script: string): Promise<void> {
+  await sandbox.exec(['/bin/sh', '-c', script], { cwd: '/', signal })
 }
