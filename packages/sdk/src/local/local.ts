@@ -26,6 +26,8 @@ interface OwnDaemon {
   readonly daemon: Promise<StartedDaemon>
   /** Ends a start that nobody waits for any more. */
   readonly abandon: AbortController
+  /** Of everybody who waits for it: who came first is chance. */
+  readonly listeners: Set<(line: string) => void>
   users: number
 }
 
@@ -36,8 +38,9 @@ export async function joinOrStart(options: LocalOptions): Promise<LocalDaemon> {
     if (joined) return joined
   }
   const binary = await findBinary()
-  own ??= startOwn(binary, options)
+  own ??= startOwn(binary)
   const mine = own
+  if (options.onLog) mine.listeners.add(options.onLog)
   mine.users++
   const leave = async () => {
     if (--mine.users > 0) return
@@ -60,14 +63,17 @@ export async function joinOrStart(options: LocalOptions): Promise<LocalDaemon> {
   }
 }
 
-function startOwn(binary: string, { onLog }: LocalOptions): OwnDaemon {
+function startOwn(binary: string): OwnDaemon {
   const abandon = new AbortController()
+  const listeners = new Set<(line: string) => void>()
   const daemon = startDaemonProcess(binary, {
     signal: abandon.signal,
-    ...(onLog ? { onLog } : {}),
+    onLog: (line) => {
+      for (const listener of listeners) listener(line)
+    },
   })
   daemon.catch(() => undefined)
-  return { daemon, abandon, users: 0 }
+  return { daemon, abandon, listeners, users: 0 }
 }
 
 async function join(): Promise<LocalDaemon | undefined> {

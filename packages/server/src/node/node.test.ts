@@ -118,10 +118,17 @@ test('room that is given back goes to who waits, in order', async () => {
   await at.node.acquire(a)
   await expect(at.node.acquire(at.request())).rejects.toMatchObject({ code: 'capacity' })
   const order: string[] = []
-  const waiting = [b, c].map(async (request) => {
-    order.push((await at.node.acquire(request)).sandbox)
-    await at.node.release({ sandbox: request.sandbox, reason: 'over' })
-  })
+  const waiting: Promise<void>[] = []
+  for (const request of [b, c]) {
+    waiting.push(
+      at.node.acquire(request).then(async ({ sandbox }) => {
+        order.push(sandbox)
+        await at.node.release({ sandbox, reason: 'over' })
+      }),
+    )
+    // What comes before the wait for room may take longer for one than for the other.
+    await until(() => at.node.room.waiting === waiting.length)
+  }
   await at.node.release({ sandbox: a.sandbox, reason: 'over' })
   await Promise.all(waiting)
   expect(order).toEqual([b.sandbox, c.sandbox])
