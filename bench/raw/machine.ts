@@ -5,9 +5,15 @@ import { basename, join } from 'node:path'
 import { type GvisorOptions, gvisorOptions, type SandboxSpec, sizesOf } from '@sandlot/runtime'
 import type { BenchContext } from '../bench.ts'
 import { cacheDirectory } from '../config.ts'
-import { agentImage, type CgroupLeaf, type Cgroups, detectCgroups } from '../inside.ts'
+import {
+  agentImage,
+  bundleConfig,
+  type CgroupLeaf,
+  type Cgroups,
+  detectCgroups,
+} from '../inside.ts'
 import { stateDirectory } from '../temporary.ts'
-import { agentBundle, plainBundle } from './bundle.ts'
+import { plainBundle } from './bundle.ts'
 import { RawHelper } from './helper.ts'
 import { openRawPipes, type RawPipes } from './pipes.ts'
 
@@ -98,7 +104,7 @@ export class RawMachine {
 
   #bundle(kind: RawKind, { layers, limits }: SandboxSpec): object {
     const emptyRoot = join(this.#directory, 'e')
-    if (kind === 'agent') return agentBundle({ agentImage: this.#agentImage, layers, emptyRoot })
+    if (kind === 'agent') return bundleConfig({ agentImage: this.#agentImage, layers, emptyRoot })
     const [layer] = layers
     if (!layer || layers.length > 1) throw new Error('the raw loop takes an image of one layer')
     return plainBundle({ layer, emptyRoot, diskBytes: limits.diskBytes })
