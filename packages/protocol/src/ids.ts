@@ -4,6 +4,8 @@ import { z } from 'zod'
 export const ID_PREFIXES = {
   sandbox: 'sb',
   image: 'im',
+  snapshot: 'sn',
+  template: 'tp',
   run: 'rn',
   episode: 'ep',
   lease: 'ls',

@@ -1,10 +1,13 @@
 import { z } from 'zod'
+import { buildStepOf } from './build-step.ts'
 import { idOf } from './ids.ts'
+import { LIMITS } from './limits.ts'
+import { type NetworkPolicy, networkPolicy } from './network.ts'
 
 const debianName = z.string().regex(/^[a-z0-9][a-z0-9+.-]*$/, 'not the name of a Debian package')
 
-/** Where an image comes from. Contents travel as blobs: no request names a path of the daemon's host. */
-export const imageSource = z.discriminatedUnion('kind', [
+/** Where the root file system of a build begins. Contents travel as blobs: no request names a path of the daemon's host. */
+const baseSources = [
   z
     .object({
       kind: z.literal('debian'),
@@ -17,8 +20,43 @@ export const imageSource = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('tar'), blob: z.string() }).strict(),
   /** An OCI image layout, as a tar. */
   z.object({ kind: z.literal('oci'), blob: z.string() }).strict(),
+  /** An image of a registry: `python:3.12-slim`, `ghcr.io/owner/name@sha256:…`. A tag is resolved to its digest first. */
+  z.object({ kind: z.literal('registry'), reference: z.string().min(1).max(512) }).strict(),
+  /** An image, a filesystem snapshot or a template that the daemon has, by its id. */
+  z.object({ kind: z.literal('id'), id: z.string().min(1).max(64) }).strict(),
+] as const
+
+/** A base, and the steps over it: `docs/decisions/0005`. */
+const builtSource = z
+  .object({
+    kind: z.literal('built'),
+    get base(): z.ZodType<ImageSource> {
+      return imageSource
+    },
+    get steps(): z.ZodArray<z.ZodType<BuildStep>> {
+      return z.array(buildStep).max(LIMITS.buildSteps)
+    },
+    /** What a `run` step reaches unless it says otherwise. Default: `packages`. */
+    network: networkPolicy.optional(),
+  })
+  .strict()
+
+export type ImageSource =
+  | z.infer<(typeof baseSources)[number]>
+  | {
+      readonly kind: 'built'
+      readonly base: ImageSource
+      readonly steps: readonly BuildStep[]
+      readonly network?: NetworkPolicy | undefined
+    }
+
+export const imageSource: z.ZodType<ImageSource> = z.discriminatedUnion('kind', [
+  ...baseSources,
+  builtSource,
 ])
-export type ImageSource = z.infer<typeof imageSource>
+
+const buildStep = buildStepOf(z.lazy(() => imageSource))
+export type BuildStep = z.infer<typeof buildStep>
 
 /** Environment, working directory, user and start command that an image brings. */
 export const imageConfig = z.object({

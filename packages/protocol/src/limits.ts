@@ -25,5 +25,14 @@ export const LIMITS = {
   /** A lease without a heartbeat. */
   leaseMs: 60_000,
   gradeFiles: 1_000,
+  pathBytes: 4_096,
+  /** Hosts that a network policy names. */
+  networkHosts: 256,
+  /** Steps of one image over its base. */
+  buildSteps: 512,
+  /** Sources inside of sources: stages that copy from stages. */
+  sourceDepth: 32,
+  /** Copies that one call of `fork` makes. */
+  forks: 256,
   causeLength: 4_096,
 } as const

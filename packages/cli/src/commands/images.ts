@@ -1,5 +1,5 @@
 /** `sandlot images …`. */
-import { formatSize } from '@sandlot/protocol'
+import { formatSize, type ImageSource } from '@sandlot/protocol'
 import { Image, Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printLine } from '../output/terminal.ts'
@@ -9,16 +9,12 @@ export async function listImagesCommand(): Promise<void> {
   await using client = new Sandlot()
   const rows: string[][] = []
   for await (const { id, source, layers, sizeBytes, createdAtMs } of client.images.list()) {
-    const from =
-      source.kind === 'debian'
-        ? `debian ${source.suite} ${source.packages.join(' ')}`
-        : `${source.kind} ${source.blob}`
     rows.push([
       id,
       String(layers.length),
       formatSize(sizeBytes),
       new Date(createdAtMs).toISOString(),
-      from,
+      describe(source),
     ])
   }
   printLine(formatTable(['ID', 'LAYERS', 'SIZE', 'CREATED', 'FROM'], rows))
@@ -47,4 +43,19 @@ export async function buildImageCommand(
 export async function removeImageCommand(id: string): Promise<void> {
   await using client = new Sandlot()
   await client.images.remove(id)
+}
+
+function describe(source: ImageSource): string {
+  switch (source.kind) {
+    case 'debian':
+      return `debian ${source.suite} ${source.packages.join(' ')}`
+    case 'registry':
+      return source.reference
+    case 'id':
+      return source.id
+    case 'built':
+      return `${describe(source.base)} + ${source.steps.length} steps`
+    default:
+      return `${source.kind} ${source.blob}`
+  }
 }

@@ -19,15 +19,42 @@ export function normalizedSource(input: ImageSource): ImageSource {
     )
   }
   const source = parsed.data
-  return source.kind === 'debian' ? checkedDebian(source) : checkedBlob(source)
+  switch (source.kind) {
+    case 'debian':
+      return checkedDebian(source)
+    case 'directory':
+    case 'tar':
+    case 'oci':
+      return checkedBlob(source)
+    default:
+      throw notYet(source.kind)
+  }
 }
 
 /** Sources with the same key give the same image. 64 hexadecimal digits. */
 export function sourceKey(normalized: ImageSource): string {
-  const fields =
-    normalized.kind === 'debian' ? [normalized.suite, ...normalized.packages] : [normalized.blob]
-  const text = JSON.stringify([BUILD_FORMAT, normalized.kind, ...fields])
+  const text = JSON.stringify([BUILD_FORMAT, normalized.kind, ...fieldsOf(normalized)])
   return createHash('sha256').update(text).digest('hex')
+}
+
+function fieldsOf(normalized: ImageSource): readonly string[] {
+  switch (normalized.kind) {
+    case 'debian':
+      return [normalized.suite, ...normalized.packages]
+    case 'directory':
+    case 'tar':
+    case 'oci':
+      return [normalized.blob]
+    default:
+      throw notYet(normalized.kind)
+  }
+}
+
+function notYet(kind: string): Error {
+  return sourceInvalid(
+    `This daemon can't build a source of kind ${kind}.`,
+    'Use debian, directory, tar or oci.',
+  )
 }
 
 function checkedDebian(source: SourceOf<'debian'>): ImageSource {

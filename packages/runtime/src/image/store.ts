@@ -224,8 +224,11 @@ async function buildFrom(
       return await buildDebian(source, context, debian)
     case 'oci':
       return await buildOci(source, context)
-    default:
+    case 'directory':
+    case 'tar':
       return await buildTarImage(source, context)
+    default:
+      throw new Error(`a source of kind ${source.kind} is refused before it comes here`)
   }
 }
 

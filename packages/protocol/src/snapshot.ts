@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import { idOf } from './ids.ts'
+import { LIMITS } from './limits.ts'
+import { tags } from './sandbox.ts'
+
+/** `filesystem`: the files alone, one more layer over where the sandbox began. `memory`: running processes besides. */
+export const SNAPSHOT_KINDS = ['filesystem', 'memory'] as const
+export type SnapshotKind = (typeof SNAPSHOT_KINDS)[number]
+
+const snapshotName = z.string().min(1).max(LIMITS.nameLength)
+
+/** `POST /v1/sandboxes/:id/snapshots`. */
+export const snapshotCreate = z
+  .object({
+    kind: z.enum(SNAPSHOT_KINDS),
+    /** Unique in its project; the newest snapshot of a name takes it over. */
+    name: snapshotName.optional(),
+    tags: tags.optional(),
+    /** Paths whose content is left out, such as `/tmp`. Default: none. Of the kind `filesystem` alone. */
+    exclude: z.array(z.string().startsWith('/').max(LIMITS.pathBytes)).max(64).optional(),
+  })
+  .strict()
+export type SnapshotCreate = z.output<typeof snapshotCreate>
+
+export const snapshotView = z.object({
+  id: idOf('snapshot'),
+  project: z.string(),
+  kind: z.enum(SNAPSHOT_KINDS),
+  name: z.string().optional(),
+  tags,
+  /** The image that a start from it uses: the files. */
+  image: idOf('image'),
+  /** What its sandbox was started from: an image or a snapshot. */
+  parent: z.string(),
+  /** The sandbox it was taken of. */
+  sandbox: idOf('sandbox'),
+  /** What it adds to its parent on disk: its layer, and the checkpoint of a memory snapshot. */
+  sizeBytes: z.number(),
+  createdAtMs: z.number(),
+  lastUsedAtMs: z.number().optional(),
+  /** What a machine must have to restore it. Of memory snapshots alone. */
+  needs: z
+    .object({
+      runtime: z.string(),
+      cpuFeatures: z.string(),
+      resources: z.object({
+        cpu: z.object({ request: z.number(), limit: z.number() }),
+        memory: z.object({ request: z.number(), limit: z.number() }),
+        disk: z.number(),
+        pids: z.number(),
+      }),
+    })
+    .optional(),
+})
+export type SnapshotView = z.infer<typeof snapshotView>
+
+/** `POST /v1/sandboxes/:id/fork`. */
+export const forkCreate = z
+  .object({
+    count: z.number().int().min(1).max(LIMITS.forks),
+    kind: z.enum(SNAPSHOT_KINDS).optional(),
+    tags: tags.optional(),
+  })
+  .strict()
