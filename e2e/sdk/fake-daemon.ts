@@ -16,8 +16,11 @@ export interface FakeDaemon extends AsyncDisposable {
   client(): Sandlot
   /** An image that is there. */
   image(): Promise<ImageView>
-  /** Ends it, with `meanwhile` while there is none, and starts another one on the same directories, port and sandboxes. */
-  restart(meanwhile?: () => Promise<void>): Promise<void>
+  /**
+   * Ends it, with `meanwhile` while there is none, and starts another one on the same directories, sandboxes and, unless another
+   * is given, port.
+   */
+  restart(meanwhile?: () => Promise<void>, options?: { readonly port?: number }): Promise<void>
 }
 
 export interface FakeDaemonOptions {
@@ -65,8 +68,7 @@ export async function startFakeDaemon(options: FakeDaemonOptions = {}): Promise<
       image ??= buildImage(client(), directory)
       return image
     },
-    async restart(meanwhile) {
-      const port = Number(new URL(daemon.url).port)
+    async restart(meanwhile, { port = Number(new URL(daemon.url).port) } = {}) {
       await daemon.close({ sandboxes: 'keep' })
       await meanwhile?.()
       daemon = await start(port)

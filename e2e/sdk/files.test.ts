@@ -66,6 +66,14 @@ describe('files', () => {
     await expect(files.read('')).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
+  test('are refused with the hint that the daemon gives', async () => {
+    await sandbox.files.write('/etc/passwd', 'root:x:0:0::/:/bin/sh\n')
+    await expect(sandbox.files.write('/e/g', 'x', { user: 'ghost' })).rejects.toMatchObject({
+      code: 'invalid_request',
+      hint: 'Name a user of its /etc/passwd, or give uid:gid.',
+    })
+  })
+
   test('say that the disk is full, with the content half sent', async () => {
     const resources = { memory: '128MiB', disk: '2MiB' }
     await using small = await daemon

@@ -37,6 +37,22 @@ describe('the daemon of this machine', () => {
     expect(await Array.fromAsync(found.sandboxes.list())).toEqual([])
   })
 
+  test('is found again by who joined it, where it answers elsewhere with another key', async () => {
+    await using daemon = await startFakeDaemon()
+    vi.stubEnv('SANDLOT_RUN_DIRECTORY', daemon.runDirectory)
+    await using joined = await Sandlot.local()
+    const before = await joined.endpoint()
+    const from = await joined.images.get((await daemon.image()).id)
+    await daemon.restart(async () => await rm(join(daemon.directory, 'data/key')), { port: 0 })
+    expect(daemon.url).not.toBe(before.url)
+    expect(daemon.apiKey).not.toBe(before.apiKey)
+    expect(await Array.fromAsync(joined.sandboxes.list())).toEqual([])
+    expect(await joined.endpoint()).toEqual({ url: daemon.url, apiKey: daemon.apiKey })
+    // Over its streams, too.
+    await using sandbox = await joined.sandboxes.create({ from })
+    expect((await sandbox.exec(['true'])).exitCode).toBe(0)
+  })
+
   test('shows its key to nobody else', async () => {
     await using daemon = await startFakeDaemon()
     vi.stubEnv('SANDLOT_RUN_DIRECTORY', daemon.runDirectory)

@@ -126,6 +126,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'The file system of the sandbox refused it: the message names the error.',
   },
+  local_file_failed: {
+    status: 400,
+    fault: 'caller',
+    retry: false,
+    hint: 'The file system of the machine that runs this code refused it, not the sandbox: the message names path and reason.',
+  },
   directory_not_empty: {
     status: 409,
     fault: 'caller',

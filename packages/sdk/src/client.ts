@@ -1,15 +1,8 @@
-import { SandlotError } from '@sandlot/protocol'
-import {
-  type Endpoint,
-  findLocalDaemon,
-  givenApiKey,
-  givenUrl,
-  parseUrl,
-  runDirectory,
-} from './config.ts'
+import { type Endpoint, givenApiKey, givenUrl } from './config.ts'
 import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
 import type { ClientContext } from './connection/context.ts'
+import { findEndpoint } from './connection/endpoint.ts'
 import { clientClosed } from './connection/failure.ts'
 import { Http } from './connection/http.ts'
 import { Images } from './image/images.ts'
@@ -37,6 +30,7 @@ export class Sandlot implements AsyncDisposable {
   readonly #connection: Connection
   readonly #http: Http
   readonly #closing = new AbortController()
+  #find: () => Promise<Endpoint>
   #stop: (() => Promise<void>) | undefined
 
   constructor(options: SandlotOptions = {}) {
@@ -44,7 +38,8 @@ export class Sandlot implements AsyncDisposable {
       url: options.url ?? givenUrl(),
       apiKey: options.apiKey ?? givenApiKey(),
     }
-    this.#address = new Address(() => endpointOf(given))
+    this.#find = () => findEndpoint(given)
+    this.#address = new Address(() => this.#find())
     this.#connection = new Connection(this.#address)
     this.#http = new Http(this.#address)
     const context: ClientContext = { connection: this.#connection, http: this.#http }
@@ -59,8 +54,9 @@ export class Sandlot implements AsyncDisposable {
    * `SANDLOT_URL` has no say here.
    */
   static async local(options: LocalOptions = {}): Promise<Sandlot> {
-    const { endpoint, stop } = await joinOrStart(options)
-    const client = new Sandlot(endpoint)
+    const { find, stop } = await joinOrStart(options)
+    const client = new Sandlot()
+    client.#find = find
     client.#stop = stop
     return client
   }
@@ -83,31 +79,4 @@ export class Sandlot implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
-}
-
-interface Given {
-  readonly url: string | undefined
-  readonly apiKey: string | undefined
-}
-
-async function endpointOf(given: Given): Promise<Endpoint> {
-  const url = given.url === undefined ? undefined : parseUrl(given.url)
-  if (url && given.apiKey) return { url, apiKey: given.apiKey }
-  const local = await findLocalDaemon()
-  if (!local && !url) {
-    const message = `no daemon runs here (${runDirectory()} tells of none), and SANDLOT_URL is not set`
-    throw new SandlotError('unreachable', message, {
-      hint: 'Start one with `sandlot serve`; in a script `await Sandlot.local()` starts one. One with another run directory is found by SANDLOT_RUN_DIRECTORY.',
-    })
-  }
-  const chosen = url ?? parseUrl(local?.url ?? '')
-  // The local key opens this machine's daemon: nobody else gets to see it.
-  const isLocal = local !== undefined && chosen === parseUrl(local.url)
-  const apiKey = given.apiKey ?? (isLocal ? local.apiKey : undefined)
-  if (apiKey) return { url: chosen, apiKey }
-  throw new SandlotError('unauthorized', `there is no key for the daemon at ${chosen}`, {
-    hint: isLocal
-      ? `Set SANDLOT_API_KEY, or run as a user who may read ${local.keyPath}.`
-      : 'Set SANDLOT_API_KEY.',
-  })
 }

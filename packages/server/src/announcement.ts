@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { SandlotError } from '@sandlot/protocol'
 import { z } from 'zod'
 import { newKey } from './http/keys.ts'
+import { SERVER_LIMITS } from './limits.ts'
 
 /** `<runDirectory>/daemon.json`: where the daemon of this machine answers. */
 export const announcement = z.object({
@@ -39,16 +40,44 @@ async function answers(url: string): Promise<boolean> {
 
 const ANSWER_MS = 2_000
 
-/** Says where the daemon is, so that CLI and SDK find it. */
-export async function announce(runDirectory: string, said: Announcement): Promise<void> {
+/**
+ * Says where the daemon is, so that CLI and SDK find it, and says it again when what was said is deleted: a tidied /run must not
+ * hide a daemon that lives. Disposing takes it back, unless it is another daemon's by now.
+ */
+export async function announce(
+  runDirectory: string,
+  said: Announcement,
+  onError: (error: unknown) => void,
+): Promise<AsyncDisposable> {
+  await write(runDirectory, said)
+  let looking: Promise<void> = Promise.resolve()
+  const timer = setInterval(() => {
+    looking = looking.then(() => sayAgain(runDirectory, said)).catch(onError)
+  }, SERVER_LIMITS.announceEveryMs)
+  timer.unref()
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      await looking
+      const found = await readAnnouncement(runDirectory)
+      if (found?.pid !== said.pid || found.url !== said.url) return
+      await rm(join(runDirectory, NAME), { force: true })
+    },
+  }
+}
+
+async function sayAgain(runDirectory: string, said: Announcement): Promise<void> {
+  if (await readAnnouncement(runDirectory)) return
+  await mkdir(runDirectory, { recursive: true, mode: RUN_DIRECTORY_MODE })
+  await write(runDirectory, said)
+}
+
+async function write(runDirectory: string, said: Announcement): Promise<void> {
   await writeWhole(join(runDirectory, NAME), `${JSON.stringify(said)}\n`, 0o644)
 }
 
-/** Takes the announcement back, unless it is another daemon's by now. */
-export async function unannounce(runDirectory: string, pid: number, url: string): Promise<void> {
-  const found = await readAnnouncement(runDirectory)
-  if (found?.pid === pid && found.url === url) await rm(join(runDirectory, NAME), { force: true })
-}
+/** Everybody may look for the daemon. */
+export const RUN_DIRECTORY_MODE = 0o755
 
 export async function readAnnouncement(runDirectory: string): Promise<Announcement | undefined> {
   try {

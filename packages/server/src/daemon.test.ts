@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -46,6 +46,21 @@ test('a second daemon in the same run directory is refused, and clients find the
     hint: expect.stringContaining('--run-directory'),
   })
   expect((await readAnnouncement(directories.runDirectory))?.url).toBe(at.url)
+})
+
+test('where it answers is said again when that is deleted, and is not said any more after its end', async () => {
+  await using directories = await testDirectories()
+  const { runDirectory } = directories
+  {
+    await using at = await startTestDaemon({ directories })
+    const isSaid = async () => (await readAnnouncement(runDirectory))?.url === at.url
+    for (const path of [join(runDirectory, 'daemon.json'), runDirectory]) {
+      expect(await isSaid()).toBe(true)
+      await rm(path, { recursive: true })
+      await until(isSaid)
+    }
+  }
+  expect(await readAnnouncement(runDirectory)).toBeUndefined()
 })
 
 test('a directory that cannot be made is said', async () => {

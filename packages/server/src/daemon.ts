@@ -12,7 +12,13 @@ import { type Engine, EngineError, openSqliteEngine, systemClock } from '@sandlo
 import { SandlotError } from '@sandlot/protocol'
 import { type ImageStore, openImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
-import { announce, checkRunDirectory, localKey, makeDirectory, unannounce } from './announcement.ts'
+import {
+  announce,
+  checkRunDirectory,
+  localKey,
+  makeDirectory,
+  RUN_DIRECTORY_MODE,
+} from './announcement.ts'
 import { blobHandlers } from './blobs/handlers.ts'
 import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
 import { type Session, serveSocket } from './connect/session.ts'
@@ -69,7 +75,7 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   await using starting = new AsyncDisposableStack()
   const log = openLog(options)
   await makeDirectory(dataDirectory, 0o700)
-  await makeDirectory(runDirectory, 0o755)
+  await makeDirectory(runDirectory, RUN_DIRECTORY_MODE)
 
   const metrics = new Metrics()
   const opened = starting.use(await openEngine(options))
@@ -95,13 +101,16 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   starting.use(watch)
   serving.serve()
   node.fill()
-  await announce(runDirectory, { url, pid: process.pid, dataDirectory })
+  const said = { url, pid: process.pid, dataDirectory }
+  const announced = await announce(runDirectory, said, (error) =>
+    log.warn({ err: error }, 'nobody on this machine finds the daemon; trying again'),
+  )
   log.info({ ...recovered, driver: parts.driver, dataDirectory }, `serving at ${url}`)
 
   const running = starting.move()
   let closed: Promise<void> | undefined
   const close = async ({ drainMs = 0, sandboxes = 'stop' }: CloseOptions) => {
-    await unannounce(runDirectory, process.pid, url)
+    await announced[Symbol.asyncDispose]()
     await shutdown.run({ drainMs, sandboxes })
     parts.left.alive = sandboxes === 'keep'
     await running.disposeAsync()

@@ -1,4 +1,5 @@
 import type { FrameWriter } from './encode.ts'
+import { failureToSend } from './failure.ts'
 import { FRAME, MalformedFrame } from './frame.ts'
 import type { ChannelChunk } from './inbox.ts'
 import { Inlets } from './inlets.ts'
@@ -9,7 +10,6 @@ import { RemoteError, StreamCancelled, type StreamFailure, StreamOver } from './
 import type { StreamHost } from './stream-host.ts'
 
 const NOTHING = new Uint8Array(0)
-const MESSAGE_LENGTH_MAX = 4_096
 
 /**
  * A stream as its mux sees it.
@@ -101,11 +101,10 @@ export class LiveStream implements MuxStream {
   fail(failure: StreamFailure): void {
     this.#assertAcceptor()
     if (this.#state !== 'live' && this.#state !== 'answered') return
-    const { code, errno } = failure
-    const message = failure.message.slice(0, MESSAGE_LENGTH_MAX)
-    this.#host.writer.map(FRAME.error, this.id, { code, message, errno })
+    const told = failureToSend(failure)
+    this.#host.writer.map(FRAME.error, this.id, { ...told })
     this.#host.written()
-    this.#finish({ reason: new RemoteError({ ...failure, message }) })
+    this.#finish({ reason: new RemoteError(told) })
   }
 
   cancel(): void {

@@ -11,6 +11,7 @@ import {
   MuxBusy,
   RemoteError,
   StreamCancelled,
+  type StreamFailure,
   StreamOver,
 } from './stream-error.ts'
 import { joinMuxes, seeded } from './testing/joined-muxes.ts'
@@ -127,6 +128,26 @@ describe('the end of a stream', () => {
       errno: 5,
     })
     await expect(collect(two.read(1))).rejects.toBeInstanceOf(RemoteError)
+  })
+
+  test('a failure carries its hint and its details, as far as they fit', async () => {
+    const { dialler, streams } = held()
+    const fail = async (failure: StreamFailure) => {
+      const asked = dialler.open({})
+      const acceptor = await streams.next()
+      acceptor.fail(failure)
+      return await asked.done.catch((error: unknown) => error)
+    }
+    const small = { code: 'c', message: 'm', hint: 'do this', details: { log: ['a'], n: 1 } }
+    expect(await fail(small)).toMatchObject(small)
+    const deep = (depth: number): object => (depth === 0 ? {} : { next: deep(depth - 1) })
+    const unfit = [{ log: 'x'.repeat(100_000) }, { next: deep(40) }, JSON.parse('{"__proto__":1}')]
+    for (const details of unfit) {
+      const told = await fail({ code: 'c', message: 'm', hint: 'h'.repeat(9_000), details })
+      expect(told).toMatchObject({ code: 'c', message: 'm', hint: 'h'.repeat(1_024) })
+      expect(told).toHaveProperty('details', undefined)
+    }
+    expect(await fail({ code: 'c', message: 'm' })).toHaveProperty('hint', undefined)
   })
 
   test('what the opener still sends is refused when the answer is there', async () => {

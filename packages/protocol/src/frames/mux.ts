@@ -1,12 +1,13 @@
 import { FrameDecoder } from './decoder.ts'
 import { FrameWriter } from './encode.ts'
+import { parseFailure } from './failure.ts'
 import { FRAME, FRAME_LIMITS, type FrameType, MalformedFrame } from './frame.ts'
 import { LiveStream } from './live-stream.ts'
 import type { MuxStream } from './mux-stream.ts'
 import { decodePayload, type PayloadMap } from './payload.ts'
 import { Pings } from './pings.ts'
 import { Round } from './round.ts'
-import { ConnectionLost, MuxBusy, type StreamFailure } from './stream-error.ts'
+import { ConnectionLost, MuxBusy } from './stream-error.ts'
 import type { StreamHost } from './stream-host.ts'
 
 /** Where a multiplexer's bytes go. It is ordered and reliable; the mux never closes it. */
@@ -56,8 +57,6 @@ const DEFAULT_LIMITS: MuxLimits = { streams: 1_024, controlBytes: 16 * 2 ** 20 }
 /** As much as one write takes before the next frame is left to the next write. */
 const WRITE_BYTES = 65_536
 const STREAM_ID_MAX = 0xffff_fffd
-const CODE_LENGTH_MAX = 64
-const MESSAGE_LENGTH_MAX = 4_096
 
 /**
  * Many requests with their streams over one ordered connection: docs/wire.md without the sync. The same class serves
@@ -276,15 +275,6 @@ export class Mux {
 
 function readCredit(payload: Uint8Array): number {
   return new DataView(payload.buffer, payload.byteOffset, FRAME_LIMITS.credit).getUint32(0, true)
-}
-
-function parseFailure(map: PayloadMap): StreamFailure {
-  const { code, message, errno } = map
-  if (typeof code !== 'string' || code.length > CODE_LENGTH_MAX || typeof message !== 'string') {
-    throw new MalformedFrame('payload', 'an error without code or message')
-  }
-  const failure = { code, message: message.slice(0, MESSAGE_LENGTH_MAX) }
-  return typeof errno === 'number' && Number.isInteger(errno) ? { ...failure, errno } : failure
 }
 
 function asError(error: unknown): Error {

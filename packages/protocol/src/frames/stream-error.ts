@@ -1,13 +1,19 @@
+import type { PayloadMap } from './payload.ts'
+
 /** The peer answered a request with `error`. */
 export class RemoteError extends Error {
   override readonly name = 'RemoteError'
   readonly code: string
   readonly errno?: number
+  readonly hint?: string
+  readonly details?: PayloadMap
 
-  constructor(failure: StreamFailure) {
-    super(failure.message)
-    this.code = failure.code
-    if (failure.errno !== undefined) this.errno = failure.errno
+  constructor({ code, message, errno, hint, details }: StreamFailure) {
+    super(message)
+    this.code = code
+    if (errno !== undefined) this.errno = errno
+    if (hint !== undefined) this.hint = hint
+    if (details !== undefined) this.details = details
   }
 }
 
@@ -16,6 +22,10 @@ export interface StreamFailure {
   readonly code: string
   readonly message: string
   readonly errno?: number
+  /** What to do next, for a person. */
+  readonly hint?: string
+  /** More for a program, as far as it fits a frame. */
+  readonly details?: PayloadMap
 }
 
 /** The connection ended before the request did; whether the request was done is unknown. `cause` says why. */

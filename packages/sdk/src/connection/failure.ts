@@ -12,7 +12,11 @@ import {
 
 /** What a stream rejected with, in the catalogue's words. Errors of the caller's own pass through. */
 export function asSandlotError(thrown: unknown): unknown {
-  if (thrown instanceof RemoteError) return new SandlotError(codeOf(thrown.code), thrown.message)
+  if (thrown instanceof RemoteError) {
+    const { hint, details } = thrown
+    const more = { ...(hint ? { hint } : {}), ...(details ? { details } : {}) }
+    return new SandlotError(codeOf(thrown.code), thrown.message, more)
+  }
   if (thrown instanceof ConnectionLost) {
     const message = 'the connection to the daemon broke'
     return new SandlotError('connection_lost', message, { cause: thrown })

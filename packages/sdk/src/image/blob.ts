@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { SandlotError } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isOutage } from '../connection/failure.ts'
 import { concatenate } from '../sandbox/bytes.ts'
+import { localFailure } from '../sandbox/local-failure.ts'
 
 /** Stores bytes; returns their digest. */
 export async function putBytes(
@@ -31,10 +31,7 @@ export async function putFile(
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash, waiting).catch((cause) => {
     waiting.signal?.throwIfAborted()
-    throw new SandlotError('not_found', `${path} can't be read: ${(cause as Error).message}`, {
-      hint: 'Check the path.',
-      cause,
-    })
+    throw localFailure(cause, `cannot read ${path}`)
   })
   const digest = `sha256:${hash.digest('hex')}`
   const open = () => Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>
@@ -51,7 +48,10 @@ export async function putStream(
   const path = join(tmpdir(), `sandlot-blob-${randomUUID()}`)
   try {
     const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
-    await pipeline(Readable.from(content), file, waiting)
+    await pipeline(Readable.from(content), file, waiting).catch((cause) => {
+      waiting.signal?.throwIfAborted()
+      throw localFailure(cause, `cannot write ${path}`)
+    })
     return await putFile(context, path, waiting)
   } finally {
     await rm(path, { force: true })

@@ -1,5 +1,4 @@
 /** From what a user names to the id of an image that the daemon has. */
-import { stat } from 'node:fs/promises'
 import {
   errorEnvelope,
   type ImageSource,
@@ -9,7 +8,7 @@ import {
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isOutage } from '../connection/failure.ts'
-import { tarOf } from '../sandbox/tree-upload.ts'
+import { localStat, tarOf } from '../sandbox/tree-upload.ts'
 import { putFile, putStream } from './blob.ts'
 import type { ImageDescription } from './image.ts'
 
@@ -77,12 +76,7 @@ async function sourceOf(
 ): Promise<ImageSource> {
   if (description.kind === 'debian') return { ...description, packages: [...description.packages] }
   const { kind, path } = description
-  const found = await stat(path).catch((cause) => {
-    throw new SandlotError('not_found', `there is no ${path} on this machine`, {
-      hint: 'Check the path.',
-      cause,
-    })
-  })
+  const found = await localStat(path)
   if (found.isDirectory()) {
     if (kind === 'tar') {
       throw new SandlotError('invalid_request', `${path} is a directory`, {

@@ -3,6 +3,7 @@ import { access } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type Endpoint, findLocalDaemon, givenBinary } from '../config.ts'
 import type { Waiting } from '../connection/context.ts'
+import { findEndpoint } from '../connection/endpoint.ts'
 import { unlessAborted } from '../connection/signals.ts'
 import { type StartedDaemon, startDaemonProcess } from './daemon-process.ts'
 
@@ -12,7 +13,8 @@ export interface LocalOptions extends Waiting {
 }
 
 export interface LocalDaemon {
-  readonly endpoint: Endpoint
+  /** Where it is, also after it was started again elsewhere. One that was started for this process never is. */
+  readonly find: () => Promise<Endpoint>
   /** Lets go of a daemon that was started for this process; the last one to do so drains it. */
   readonly stop: () => Promise<void>
 }
@@ -53,7 +55,7 @@ export async function joinOrStart(options: LocalOptions): Promise<LocalDaemon> {
   }
   try {
     const { endpoint } = await unlessAborted(mine.daemon, options.signal)
-    return { endpoint, stop: leave }
+    return { find: async () => endpoint, stop: leave }
   } catch (error) {
     await leave()
     // Another process may have been faster: then its daemon is there by now.
@@ -79,8 +81,8 @@ function startOwn(binary: string): OwnDaemon {
 async function join(): Promise<LocalDaemon | undefined> {
   const found = await findLocalDaemon()
   if (!found?.apiKey || !(await answers(found.url))) return undefined
-  const { url, apiKey } = found
-  return { endpoint: { url, apiKey }, stop: async () => undefined }
+  const find = () => findEndpoint({ url: undefined, apiKey: undefined })
+  return { find, stop: async () => undefined }
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as tar from 'tar-stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { writeLocalFile } from './local-file.ts'
 import { downloadTree } from './tree-download.ts'
 import { localContent, tarOf } from './tree-upload.ts'
 
@@ -36,6 +37,37 @@ function tarWith(...entries: Entry[]): AsyncIterable<Uint8Array> {
   }
   pack.finalize()
   return pack as unknown as AsyncIterable<Uint8Array>
+}
+
+interface RawEntry {
+  readonly name: Buffer
+  readonly flag: string
+  readonly link?: Buffer
+}
+
+/** As the agent sends names that are not UTF-8: the bytes in a header, or in a long name before it. */
+async function* rawTar(...entries: readonly RawEntry[]): AsyncGenerator<Uint8Array> {
+  for (const { name, flag, link = Buffer.alloc(0) } of entries) {
+    if (name.length > 100) {
+      const padding = Buffer.alloc(512 - (name.length % 512))
+      yield Buffer.concat([rawHeader(Buffer.from('long'), 'L', link, name.length), name, padding])
+    }
+    yield rawHeader(name.subarray(0, 100), flag, link, 0)
+  }
+  yield Buffer.alloc(1_024)
+}
+
+function rawHeader(name: Buffer, flag: string, link: Buffer, sizeBytes: number): Buffer {
+  const header = Buffer.alloc(512)
+  name.copy(header, 0)
+  header.write(`0000644\0${'0000000\0'.repeat(2)}`, 100)
+  header.write(`${sizeBytes.toString(8).padStart(11, '0')}\0${'0'.repeat(11)}\0        `, 124)
+  header.write(flag, 156)
+  link.copy(header, 157)
+  header.write('ustar\0' + '00', 257)
+  const sum = header.reduce((total, byte) => total + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
+  return header
 }
 
 const file = (name: string, body = 'x'): Entry => ({ name, body })
@@ -69,6 +101,25 @@ describe('what is honest arrives', () => {
     expect(await readFile(join(root, 'down'), 'utf8')).toBe('deep')
     expect((await lstat(join(root, 'same'))).nlink).toBe(2)
     for (const name of odd) expect(await readFile(join(root, name), 'utf8')).toBe(name)
+  })
+
+  test('names that are not UTF-8, byte for byte', async () => {
+    const odd = [Buffer.from('f\xff\xe9', 'latin1'), Buffer.from(`${'l\xff'.repeat(80)}`, 'latin1')]
+    const target = Buffer.from('d\xfe/t\xff', 'latin1')
+    await downloadTree(
+      rawTar(
+        { name: Buffer.from('d\xfe', 'latin1'), flag: '5' },
+        ...odd.map((name) => ({ name, flag: '0' })),
+        { name: target, flag: '0' },
+        { name: Buffer.from('link'), flag: '2', link: target },
+      ),
+      root,
+    )
+    const names = await readdir(Buffer.from(root), { encoding: 'buffer' })
+    const wanted = [Buffer.from('d\xfe', 'latin1'), ...odd, Buffer.from('link')]
+    expect(names.sort(Buffer.compare)).toEqual(wanted.sort(Buffer.compare))
+    expect(await readlink(join(root, 'link'), { encoding: 'buffer' })).toEqual(target)
+    expect((await lstat(Buffer.concat([Buffer.from(`${root}/`), target]))).isFile()).toBe(true)
   })
 
   test('twice into the same directory', async () => {
@@ -136,6 +187,57 @@ describe('what is hostile is refused, and writes nothing elsewhere', () => {
       }
     }
     await expect(downloadTree(broken(), root)).rejects.toThrow('the line went dead')
+  })
+})
+
+describe('what this machine refuses is said with what to do', () => {
+  const failed = (message: RegExp, errno: string) => ({
+    code: 'local_file_failed',
+    message: expect.stringMatching(message),
+    hint: expect.stringMatching(/\.$/),
+    details: { errno },
+  })
+
+  test('a tree onto a file, a name that is too long', async () => {
+    await writeFile(root, 'a file')
+    await expect(downloadTree(tarWith(file('f')), root)).rejects.toMatchObject(
+      failed(/^cannot make .*root: file already exists \(EEXIST\)$/, 'EEXIST'),
+    )
+    await rm(root)
+    await expect(downloadTree(tarWith(file('n'.repeat(300))), root)).rejects.toMatchObject(
+      failed(/^cannot write "n+" below .*: name too long \(ENAMETOOLONG\)$/, 'ENAMETOOLONG'),
+    )
+  })
+
+  test('a file onto a directory, below a file', async () => {
+    async function* content() {
+      yield Buffer.from('x')
+    }
+    await mkdir(root)
+    await expect(writeLocalFile(content(), root, 0o644)).rejects.toMatchObject(
+      failed(/root is a directory$/, 'EISDIR'),
+    )
+    await writeFile(join(root, 'f'), 'x')
+    const below = join(root, 'f/below')
+    await expect(writeLocalFile(content(), below, 0o644)).rejects.toMatchObject(
+      failed(/^cannot make .*root.f: file already exists \(EEXIST\)$/, 'EEXIST'),
+    )
+    expect(await readdir(root)).toEqual(['f'])
+  })
+
+  test('what is sent: a path below a file, a file that goes away meanwhile', async () => {
+    await mkdir(root)
+    await writeFile(join(root, 'f'), 'x')
+    await expect(localContent(join(root, 'f/below'))).rejects.toMatchObject(
+      failed(/^cannot read .*f.below: not a directory \(ENOTDIR\)$/, 'ENOTDIR'),
+    )
+    const [one, tree] = [await localContent(join(root, 'f')), await localContent(root)]
+    await rm(root, { recursive: true })
+    for (const { open } of [one, tree]) {
+      await expect(Array.fromAsync(open())).rejects.toMatchObject(
+        failed(/^cannot read .*: no such file or directory \(ENOENT\)$/, 'ENOENT'),
+      )
+    }
   })
 })
 

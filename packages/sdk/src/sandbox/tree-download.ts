@@ -1,4 +1,8 @@
-/** A tar of a sandbox's directory as a directory of this machine. What is in it, an episode has made: nothing of it is trusted. */
+/**
+ * A tar of a sandbox's directory as a directory of this machine. What is in it, an episode has made: nothing of it is trusted.
+ * Names are bytes: in here a path is text of which each character is one byte.
+ */
+import { isUtf8 } from 'node:buffer'
 import { createWriteStream } from 'node:fs'
 import { link, lstat, mkdir, rm, symlink } from 'node:fs/promises'
 import { dirname, join, posix, resolve, sep } from 'node:path'
@@ -6,6 +10,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { SandlotError } from '@sandlot/protocol'
 import * as tar from 'tar-stream'
+import { localFailure } from './local-failure.ts'
 
 /** One entry of a tar that is being read. */
 type Source = tar.Extract extends AsyncIterable<infer Item> ? Item : never
@@ -15,9 +20,12 @@ export async function downloadTree(
   content: AsyncIterable<Uint8Array>,
   local: string,
 ): Promise<void> {
-  const root = resolve(local)
-  await mkdir(root, { recursive: true })
-  const extract = tar.extract()
+  const root = bytesAsText(resolve(local))
+  await mkdir(onDisk(root), { recursive: true }).catch((error) => {
+    throw localFailure(error, `cannot make ${local}`)
+  })
+  // Its types don't know the option.
+  const extract = tar.extract({ filenameEncoding: 'latin1' } as object)
   const unpacking = (async () => {
     for await (const item of extract) await unpackEntry(item, root)
   })()
@@ -51,7 +59,25 @@ async function* watched(
 }
 
 async function unpackEntry(item: Source, root: string): Promise<void> {
-  const { name, type, linkname, mode = 0o644 } = item.header
+  const pax = item.header.pax as { readonly path?: string; readonly linkpath?: string } | undefined
+  // Records of pax are UTF-8; names that are not stand in the headers themselves.
+  const name = pax?.path ? bytesAsText(pax.path) : item.header.name
+  const target = pax?.linkpath ? bytesAsText(pax.linkpath) : (item.header.linkname ?? '')
+  for (const each of [name, target]) checkName(each)
+  try {
+    await unpack(item, root, { name, target })
+  } catch (error) {
+    throw localFailure(error, `cannot write ${shown(name)} below ${shown(root)}`)
+  }
+}
+
+interface Names {
+  readonly name: string
+  readonly target: string
+}
+
+async function unpack(item: Source, root: string, { name, target }: Names): Promise<void> {
+  const { type, mode = 0o644 } = item.header
   const path = placeOf(root, name)
   if (type === 'directory') {
     await makeParents(root, path)
@@ -59,15 +85,34 @@ async function unpackEntry(item: Source, root: string): Promise<void> {
     await makeRoom(root, path)
     // As an iterable: a pipe from an entry that is destroyed by now would never end.
     const content = Readable.from(item as AsyncIterable<Uint8Array>)
-    await pipeline(content, createWriteStream(path, { flags: 'wx', mode: mode & 0o777 }))
+    const file = createWriteStream(onDisk(path), { flags: 'wx', mode: mode & 0o777 })
+    await pipeline(content, file)
     return
-  } else if (type === 'symlink' && staysInside(name, linkname)) {
+  } else if (type === 'symlink' && staysInside(name, target)) {
     await makeRoom(root, path)
-    await symlink(linkname, path)
-  } else if (type === 'link' && typeof linkname === 'string') {
-    await makeHardLink(root, placeOf(root, linkname), path)
+    await symlink(onDisk(target), onDisk(path))
+  } else if (type === 'link' && target !== '') {
+    await makeHardLink(root, placeOf(root, target), path)
   }
   item.resume()
+}
+
+/** The bytes of a text, each as one character. */
+function bytesAsText(text: string): string {
+  return Buffer.from(text).toString('latin1')
+}
+
+/** For the file system: exactly these bytes. */
+function onDisk(path: string): Buffer {
+  return Buffer.from(path, 'latin1')
+}
+
+/** Where names are text, one that is no text can't be written, and another one in its place would be a lie. */
+function checkName(name: string): void {
+  if (sep === '/' || isUtf8(onDisk(name))) return
+  throw new SandlotError('local_file_failed', `the name ${shown(name)} is not UTF-8`, {
+    hint: 'The file systems of this machine take no such names: rename it in the sandbox.',
+  })
 }
 
 function placeOf(root: string, name: string): string {
@@ -80,8 +125,8 @@ function placeOf(root: string, name: string): string {
  * Whether a symlink leads to somewhere below the root: relative, and up only at its beginning. Else a way through another link
  * could go up from elsewhere than it says.
  */
-function staysInside(name: string, target: string | null | undefined): target is string {
-  if (typeof target !== 'string' || target === '' || posix.isAbsolute(target)) return false
+function staysInside(name: string, target: string): boolean {
+  if (target === '' || posix.isAbsolute(target)) return false
   if (sep !== '/' && /[\\:]/.test(target)) return false
   const parts = target.split('/').filter((part) => part !== '' && part !== '.')
   const ups = parts.findIndex((part) => part !== '..')
@@ -97,8 +142,8 @@ async function makeParents(root: string, directory: string): Promise<void> {
   for (const part of directory.slice(root.length).split(sep)) {
     if (part === '') continue
     path = join(path, part)
-    const found = await lstat(path).catch(() => undefined)
-    if (!found) await mkdir(path)
+    const found = await lstat(onDisk(path)).catch(() => undefined)
+    if (!found) await mkdir(onDisk(path))
     else if (!found.isDirectory())
       throw unsafe(`${shown(path)} is no directory and has entries below`)
   }
@@ -107,22 +152,28 @@ async function makeParents(root: string, directory: string): Promise<void> {
 /** What an earlier entry, or an earlier download, left at this place goes. */
 async function makeRoom(root: string, path: string): Promise<void> {
   await makeParents(root, dirname(path))
-  const found = await lstat(path).catch(() => undefined)
+  const found = await lstat(onDisk(path)).catch(() => undefined)
   if (found?.isDirectory()) throw unsafe(`${shown(path)} is a directory, and a file in the sandbox`)
-  await rm(path, { force: true })
+  await rm(onDisk(path), { force: true })
 }
 
 async function makeHardLink(root: string, target: string, path: string): Promise<void> {
   await makeParents(root, dirname(target))
-  const found = await lstat(target).catch(() => undefined)
+  const found = await lstat(onDisk(target)).catch(() => undefined)
   if (!found?.isFile() || target === path) return
   await makeRoom(root, path)
-  await link(target, path)
+  await link(onDisk(target), onDisk(path))
 }
 
+/** For a message: bytes that are no text are escaped. */
 function shown(name: string): string {
-  return JSON.stringify(name.slice(0, 200))
+  const bytes = onDisk(name.slice(0, SHOWN_BYTES))
+  if (isUtf8(bytes)) return JSON.stringify(bytes.toString())
+  const escaped = (byte: string) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`
+  return `"${bytes.toString('latin1').replace(/[^ !#-~]/g, escaped)}"`
 }
+
+const SHOWN_BYTES = 200
 
 function unsafe(what: string): SandlotError {
   return new SandlotError('permission_denied', `the download was stopped: ${what}`, {

@@ -1,10 +1,11 @@
 /** Files and directories of this machine as streams. */
-import { createReadStream } from 'node:fs'
+import { createReadStream, type Stats } from 'node:fs'
 import { lstat, readdir, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { SandlotError } from '@sandlot/protocol'
 import * as tar from 'tar-stream'
+import { localBytes, localFailure } from './local-failure.ts'
 
 export interface LocalContent {
   readonly kind: 'file' | 'directory'
@@ -13,18 +14,32 @@ export interface LocalContent {
   readonly open: () => AsyncIterable<Uint8Array>
 }
 
-/** What stands at a path of this machine. @throws SandlotError `not_found`, or `file_not_regular` for a device, socket or FIFO */
+/**
+ * What stands at a path of this machine.
+ * @throws SandlotError `not_found`, `local_file_failed`, or `file_not_regular` for a device, socket or FIFO
+ */
 export async function localContent(local: string): Promise<LocalContent> {
-  const found = await stat(local).catch((cause) => {
+  const found = await localStat(local)
+  const mode = found.mode & 0o7777
+  if (found.isDirectory()) return { kind: 'directory', mode, open: () => tarOf(local) }
+  if (found.isFile())
+    return { kind: 'file', mode, open: () => localBytes(() => createReadStream(local), local) }
+  throw new SandlotError('file_not_regular', `${local} is neither a file nor a directory`)
+}
+
+/** @throws SandlotError `not_found` or `local_file_failed` */
+export async function localStat(local: string): Promise<Stats> {
+  try {
+    return await stat(local)
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw localFailure(cause, `cannot read ${local}`)
+    }
     throw new SandlotError('not_found', `there is no ${local} on this machine`, {
       hint: 'Check the path.',
       cause,
     })
-  })
-  const mode = found.mode & 0o7777
-  if (found.isDirectory()) return { kind: 'directory', mode, open: () => tarOf(local) }
-  if (found.isFile()) return { kind: 'file', mode, open: () => createReadStream(local) }
-  throw new SandlotError('file_not_regular', `${local} is neither a file nor a directory`)
+  }
 }
 
 /** A tar of a directory's content, in constant memory. Sockets, devices and FIFOs are left out. */
@@ -32,7 +47,10 @@ export function tarOf(directory: string): AsyncIterable<Uint8Array> {
   const pack = tar.pack()
   packDirectory(pack, directory, '').then(
     () => pack.finalize(),
-    (error) => pack.destroy(error as Error),
+    (error) => {
+      const at = (error as NodeJS.ErrnoException).path ?? directory
+      pack.destroy(localFailure(error, `cannot read ${at}`) as Error)
+    },
   )
   // streamx streams iterate as Node's do; their types don't say of what.
   return pack as unknown as AsyncIterable<Uint8Array>

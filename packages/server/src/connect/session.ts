@@ -112,11 +112,9 @@ async function serveStream(
   session.onEnded(parsed.data.op, error)
 }
 
-function fail(stream: MuxStream, { code, message }: SandlotError): void {
-  stream.fail({ code, message: message.slice(0, MESSAGE_LENGTH) })
+function fail(stream: MuxStream, { code, message, hint, details }: SandlotError): void {
+  stream.fail({ code, message, hint, ...(details ? { details } : {}) })
 }
-
-const MESSAGE_LENGTH = 4_096
 
 /** A client that is gone without a word is noticed. */
 function keepAlive(socket: WebSocket): void {
