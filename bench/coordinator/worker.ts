@@ -17,6 +17,7 @@ export async function startWorker(
     { run, worker: newId('worker'), slots, held: [] },
     {
       send: (event) => {
+        if (event.kind === 'draining') return
         if (event.kind !== 'lease') return void held.delete(event.lease)
         const { lease } = event
         held.set(lease.lease, lease)

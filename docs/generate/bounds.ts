@@ -30,6 +30,7 @@ const FILES = [
       outputHeadBytes: 'kept of the beginning of a buffered command’s output, each channel',
       outputTailBytes: '… and of its end',
       leaseMs: 'a worker that is silent for so long has died',
+      reconnectMs: 'a worker whose connection ended has so long to come back',
       waitMs: 'a request that waits for news',
       keyLength: 'characters of a task’s key',
       nameLength: 'characters of a run’s name',

@@ -4,6 +4,11 @@ import { LIMITS } from '@sandlot/protocol'
 export const CORE_LIMITS = {
   /** A worker that has not been heard for this long has died, and its leases with it. */
   leaseMs: LIMITS.leaseMs,
+  /**
+   * A worker whose connection ended has so long to come back: a killed process ends its connection at once and never does, a
+   * client that lost it tries several times within.
+   */
+  reconnectMs: LIMITS.reconnectMs,
   /** A heartbeat is recorded only when the last recorded one is this old: a third of the lease. */
   renewEveryMs: LIMITS.leaseMs / 3,
   /** Event-loop lag below this is noise, and not worth a record. */

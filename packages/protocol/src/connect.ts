@@ -112,6 +112,8 @@ export const workerEventFromServer = z.discriminatedUnion('kind', [
   }),
   /** Stop working on it: deadline, cancellation, lost sandbox. */
   z.object({ kind: z.literal('revoked'), lease: z.string(), cause: z.string() }),
+  /** The daemon admits nothing more and will stop; leases that are held go on, and end with it at the latest. */
+  z.object({ kind: z.literal('draining') }),
 ])
 export type WorkerEventFromServer = z.infer<typeof workerEventFromServer>
 

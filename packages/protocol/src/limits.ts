@@ -24,6 +24,8 @@ export const LIMITS = {
   waitMs: 30_000,
   /** A lease without a heartbeat. */
   leaseMs: 60_000,
+  /** A worker whose connection ended keeps its leases for so long. */
+  reconnectMs: 10_000,
   gradeFiles: 1_000,
   pathBytes: 4_096,
   /** Hosts that a network policy names. */

@@ -34,6 +34,12 @@ const wait = z.union([z.string().regex(/^\d+$/).transform(Number), durationMs])
 const page = { limit: count.min(1).max(LIMITS.itemsPerPage).optional(), after: text.optional() }
 const inWorld = { world: z.enum(['main', 'grade']).optional() }
 
+export const SERVING_STATES = ['starting', 'serving', 'draining'] as const
+export type ServingState = (typeof SERVING_STATES)[number]
+
+const health = z.object({ ok: z.boolean(), version: text, state: z.enum(SERVING_STATES) })
+export type Health = z.infer<typeof health>
+
 function paged<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next: z.string().nullable() })
 }
@@ -43,11 +49,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/healthz',
     summary: 'Whether the daemon serves',
-    answer: z.object({
-      ok: z.boolean(),
-      version: text,
-      state: z.enum(['starting', 'serving', 'draining']),
-    }),
+    answer: health,
     status: 200,
   },
   metrics: {

@@ -1,10 +1,12 @@
+import type { Health } from '@sandlot/protocol'
 import { type Endpoint, givenApiKey, givenUrl } from './config.ts'
 import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
-import type { ClientContext } from './connection/context.ts'
+import type { ClientContext, Waiting } from './connection/context.ts'
 import { findEndpoint } from './connection/endpoint.ts'
 import { clientClosed } from './connection/failure.ts'
 import { Http } from './connection/http.ts'
+import { type Notice, Notices } from './connection/notices.ts'
 import { Images } from './image/images.ts'
 import { joinOrStart, type LocalOptions } from './local/local.ts'
 import { Rollouts } from './rollout/rollouts.ts'
@@ -15,6 +17,11 @@ export interface SandlotOptions {
   readonly url?: string
   /** Default: `SANDLOT_API_KEY`, else the key of this machine's daemon. */
   readonly apiKey?: string
+  /**
+   * Gets what is no result and no error of a call: that the daemon is away, is back, or drains. Default: a warning of the process,
+   * which Node.js prints on its standard error.
+   */
+  readonly onNotice?: (notice: Notice) => void
 }
 
 /**
@@ -39,10 +46,11 @@ export class Sandlot implements AsyncDisposable {
       apiKey: options.apiKey ?? givenApiKey(),
     }
     this.#find = () => findEndpoint(given)
-    this.#address = new Address(() => this.#find())
+    const notices = new Notices(options.onNotice)
+    this.#address = new Address(() => this.#find(), notices)
     this.#connection = new Connection(this.#address)
     this.#http = new Http(this.#address)
-    const context: ClientContext = { connection: this.#connection, http: this.#http }
+    const context: ClientContext = { connection: this.#connection, http: this.#http, notices }
     this.sandboxes = new Sandboxes(context)
     this.images = new Images(context)
     this.rollouts = new Rollouts(context, this.#closing.signal)
@@ -53,9 +61,12 @@ export class Sandlot implements AsyncDisposable {
    * needs no second terminal. Closing the last client of a daemon that was started so drains it. The environment's
    * `SANDLOT_URL` has no say here.
    */
-  static async local(options: LocalOptions = {}): Promise<Sandlot> {
+  static async local(
+    options: LocalOptions & Pick<SandlotOptions, 'onNotice'> = {},
+  ): Promise<Sandlot> {
     const { find, stop } = await joinOrStart(options)
-    const client = new Sandlot()
+    const { onNotice } = options
+    const client = new Sandlot(onNotice ? { onNotice } : {})
     client.#find = find
     client.#stop = stop
     return client
@@ -64,6 +75,11 @@ export class Sandlot implements AsyncDisposable {
   /** Where the daemon answers, and the key in use. */
   async endpoint(): Promise<Endpoint> {
     return await this.#address.endpoint()
+  }
+
+  /** Whether the daemon serves; one that drains answers too. */
+  async health({ signal }: Waiting = {}): Promise<Health> {
+    return await this.#http.json<Health>('health', { signal })
   }
 
   /** Ends the client's workers, requests and connection. Sandboxes and runs live on in the daemon. Idempotent. */

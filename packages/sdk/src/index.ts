@@ -10,6 +10,7 @@ export {
   type FileStat,
   FLAGS,
   type Flag,
+  type Health,
   type ImageView,
   OUTCOMES,
   type Outcome,
@@ -25,6 +26,7 @@ export {
 export { Sandlot, type SandlotOptions } from './client.ts'
 export type { Endpoint } from './config.ts'
 export type { Waiting } from './connection/context.ts'
+export type { Notice } from './connection/notices.ts'
 export {
   type PythonFunctionOptions,
   type PythonFunctionTest,

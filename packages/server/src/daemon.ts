@@ -110,8 +110,9 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   const running = starting.move()
   let closed: Promise<void> | undefined
   const close = async ({ drainMs = 0, sandboxes = 'stop' }: CloseOptions) => {
-    await announced[Symbol.asyncDispose]()
+    // Whoever looks for a daemon that drains finds it, and is told.
     await shutdown.run({ drainMs, sandboxes })
+    await announced[Symbol.asyncDispose]()
     parts.left.alive = sandboxes === 'keep'
     await running.disposeAsync()
   }
@@ -213,6 +214,7 @@ async function openApi(
     serving,
     access: options,
     log,
+    isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
     onAnswered,
   })
   const listening = await listen(app, options)

@@ -1,7 +1,4 @@
-import { SandlotError } from '@sandlot/protocol'
-
-export const SERVING_STATES = ['starting', 'serving', 'draining'] as const
-export type ServingState = (typeof SERVING_STATES)[number]
+import { SandlotError, type ServingState } from '@sandlot/protocol'
 
 /**
  * Whether the daemon takes new work, and how much of it is under way.
@@ -38,12 +35,14 @@ export class Serving {
   }
 
   /**
-   * A piece of work begins; dispose what comes back when it has ended.
+   * A piece of work begins; dispose what comes back when it has ended. `admitted`: it belongs to an attempt that a drain waits for,
+   * and which could never end if its commands were refused.
    * @throws SandlotError `draining` unless the daemon serves
    */
-  begin(): Disposable {
+  begin({ admitted = false }: { readonly admitted?: boolean } = {}): Disposable {
     this.checkStarted()
-    if (this.#state === 'draining') throw new SandlotError('draining', 'the daemon is stopping')
+    if (this.#state === 'draining' && !admitted)
+      throw new SandlotError('draining', 'the daemon is stopping')
     this.#underWay += 1
     let over = false
     return {

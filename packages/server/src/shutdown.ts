@@ -52,6 +52,7 @@ export class Shutdown {
       await this.#idle(drainMs)
     }
     if (this.#busy()) log.warn({ commands: serving.underWay }, 'work is left unfinished')
+    if (sandboxes === 'stop') await coordinator.giveUp()
     // It decides no more: what ends from here on is found and decided by the next start.
     await coordinator[Symbol.asyncDispose]()
     closeSockets()

@@ -15,6 +15,8 @@ export interface ListOptions {
 /** Lists sandboxes that live; with `all` also those that ended in the last hour. */
 export async function psCommand({ all, json }: ListOptions): Promise<void> {
   await using client = new Sandlot()
+  const { state } = await client.health()
+  if (state === 'draining') note('the daemon is draining: it starts nothing more')
   const views: SandboxView[] = []
   for await (const view of client.sandboxes.list()) views.push(view)
   if (all) for await (const view of client.sandboxes.list({ state: 'stopped' })) views.push(view)

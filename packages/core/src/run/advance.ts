@@ -22,6 +22,7 @@ import {
 import {
   decideCancel,
   decideCapacity,
+  decideGiveUp,
   decidePause,
   decideRecorded,
   decideRecovered,
@@ -89,6 +90,7 @@ const DECIDE: { [T in InputBody['type']]: (decision: Decision, input: InputOf<T>
   cancel: decideCancel,
   pause: decidePause,
   resume: decideResume,
+  give_up: decideGiveUp,
   node_capacity: decideCapacity,
   policy_version_set: decideVersion,
   recovered: decideRecovered,

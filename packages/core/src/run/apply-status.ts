@@ -1,4 +1,5 @@
 import { IllegalMove } from '../episode/move.ts'
+import { CORE_LIMITS } from '../limits.ts'
 import { detachWorker } from '../worker/apply-worker.ts'
 import type { EventOf, Sink } from './event.ts'
 import { forgive } from './failures.ts'
@@ -20,7 +21,7 @@ export function applyRecovered(run: Run, event: EventOf<'recovered'>): void {
   const goneAtMs = event.atMs - event.downMs
   for (const worker of run.workers.values()) {
     if (worker.detachedAtMs !== null) worker.lagMs += Math.max(0, goneAtMs - worker.detachedAtMs)
-    detachWorker(run, worker, event.atMs)
+    detachWorker(run, worker, event.atMs, CORE_LIMITS.leaseMs)
   }
 }
 

@@ -1,3 +1,4 @@
+import { giveUpAttempt } from '../episode/give-up.ts'
 import { settle } from '../episode/settle.ts'
 import { addressOf, type Decision, emit, ignore } from './decision.ts'
 import { openEffects } from './effects.ts'
@@ -32,6 +33,12 @@ export function decideResume(decision: Decision): void {
     emit(decision, { type: 'status_changed', status: 'running', reason: null })
   } else {
     emit(decision, { type: 'status_changed', status: 'waiting', reason: 'no worker is there' })
+  }
+}
+
+export function decideGiveUp(decision: Decision, { cause }: InputOf<'give_up'>): void {
+  for (const episode of [...decision.run.index.slots.values()]) {
+    giveUpAttempt(decision, episode, cause)
   }
 }
 

@@ -26,6 +26,11 @@ export type InputBody =
   | { readonly type: 'pause'; readonly cause: string }
   | { readonly type: 'resume' }
   /**
+   * The coordinator stops in good order, and with it its sandboxes: every attempt that is not over is given up, no budget pays,
+   * and the next start makes it again. Take the nodes' grants away before, or new ones are admitted at once.
+   */
+  | { readonly type: 'give_up'; readonly cause: string }
+  /**
    * What one node grants this run: live sandboxes, and creations at once. Zero takes it away.
    * Before the first such input, admission is bound by `concurrency` alone.
    */
@@ -100,7 +105,7 @@ type WorkerBody =
       readonly slots: number
       readonly held: readonly number[]
     }
-  /** Its connection is gone; its leases live on until it comes back or a lease's life is over. */
+  /** Its connection is gone; its leases live on for a short while, in which it may come back. */
   | { readonly type: 'worker_detached'; readonly worker: string }
   /** A heartbeat for all its leases. `lagMs`: how late its event loop ran since the last one. */
   | { readonly type: 'worker_renewed'; readonly worker: string; readonly lagMs?: number }

@@ -58,6 +58,7 @@ const input = fc.oneof(
   }),
   of('results_recorded', { through: small }),
   of('tick', {}),
+  of('give_up', { cause: fc.string() }),
   of('pause', { cause: fc.string() }),
   of('resume', {}),
   of('node_capacity', { node: fc.constant('n'), sandboxes: small, creating: small }),

@@ -116,7 +116,8 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
       if (connection !== null) awaySinceMs = timeline.nowMs
       connection = null
       connections++
-      const back = random.chance(0.7) ? random.between(100, 30_000) : random.between(30_000, 90_000)
+      const soon = random.chance(0.7)
+      const back = soon ? random.between(100, 9_000) : random.between(9_000, 90_000)
       timeline.after(back, attach)
     },
     die() {

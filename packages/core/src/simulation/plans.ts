@@ -89,7 +89,10 @@ export function planFaults(
       victim.disconnect()
       world.tell({ type: 'worker_detached', worker: victim.name })
     }
-    if (random.chance(faults.coordinatorDies / 3)) crash(parts, coordinator)
+    if (random.chance(faults.coordinatorDies / 3)) {
+      if (random.chance(0.3)) coordinator.tell({ type: 'give_up', cause: 'simulated stop' })
+      crash(parts, coordinator)
+    }
     timeline.after(random.spread(8_000, 1), strike)
   }
   timeline.after(random.spread(4_000, 1), strike)

@@ -16,13 +16,13 @@ export function applyWorkerAttached(run: Run, event: EventOf<'worker_attached'>)
 }
 
 export function applyWorkerDetached(run: Run, event: EventOf<'worker_detached'>): void {
-  detachWorker(run, workerOf(run, event.worker), event.atMs)
+  detachWorker(run, workerOf(run, event.worker), event.atMs, CORE_LIMITS.reconnectMs)
 }
 
 /** From now on its connection is gone, and what that takes is not its leases' time. */
-export function detachWorker(run: Run, worker: Worker, atMs: number): void {
+export function detachWorker(run: Run, worker: Worker, atMs: number, graceMs: number): void {
   worker.detachedAtMs = atMs
-  setDue(run, worker, atMs + CORE_LIMITS.leaseMs)
+  setDue(run, worker, atMs + graceMs)
   updateFree(run, worker)
 }
 

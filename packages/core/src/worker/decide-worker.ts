@@ -1,4 +1,4 @@
-import { giveUp } from '../episode/settle.ts'
+import { giveUpAttempt } from '../episode/give-up.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { addressOf, type Decision, emit, ignore } from '../run/decision.ts'
 import type { InputOf } from '../run/input.ts'
@@ -91,10 +91,7 @@ function waitForWorkers(decision: Decision): void {
     emit(decision, { type: 'status_changed', status: 'waiting', reason: 'no worker is left' })
   }
   for (const episode of [...run.index.slots.values()]) {
-    if (episode.phase === 'releasing' || episode.phase === 'grading') continue
-    const cause = 'no worker is left'
-    const ending = giveUp(cause, false)
-    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+    if (episode.phase !== 'grading') giveUpAttempt(decision, episode, 'no worker is left')
   }
 }
 

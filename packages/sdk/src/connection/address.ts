@@ -1,4 +1,5 @@
 import type { Endpoint } from '../config.ts'
+import type { Notices } from './notices.ts'
 
 /** How long a daemon that answered before may stay away, for example while it is started again. */
 const AWAY_MS = 120_000
@@ -6,11 +7,13 @@ const AWAY_MS = 120_000
 /** Where the daemon of one client is, and whether it has been met: shared by all that speak to it. */
 export class Address {
   readonly #lookUp: () => Promise<Endpoint>
+  readonly notices: Notices
   #found: Promise<Endpoint> | undefined
   #met = false
 
-  constructor(lookUp: () => Promise<Endpoint>) {
+  constructor(lookUp: () => Promise<Endpoint>, notices: Notices) {
     this.#lookUp = lookUp
+    this.notices = notices
   }
 
   /** Looked up when first asked for, and again after an outage: a daemon that was started again may be elsewhere. */
@@ -30,11 +33,13 @@ export class Address {
   /** It answered. */
   met(): void {
     this.#met = true
+    this.notices.met()
   }
 
-  /** It didn't answer. */
-  lost(): void {
+  /** It didn't answer, and is asked again. */
+  lost(error: unknown): void {
     this.#found = undefined
+    if (this.#met) this.notices.lost(error)
   }
 
   /** It stayed away for as long as patience goes: whoever asks next is told at once. */

@@ -4,6 +4,7 @@ import { SandlotError } from '@sandlot/protocol'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Address } from './address.ts'
 import { Http } from './http.ts'
+import { Notices } from './notices.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -27,10 +28,13 @@ beforeEach(async () => {
   lookUps = 0
   await listen(0)
   http = new Http(
-    new Address(async () => {
-      lookUps++
-      return { url: `http://127.0.0.1:${port}`, apiKey: 'secret' }
-    }),
+    new Address(
+      async () => {
+        lookUps++
+        return { url: `http://127.0.0.1:${port}`, apiKey: 'secret' }
+      },
+      new Notices(() => {}),
+    ),
   )
 })
 afterEach(async () => {

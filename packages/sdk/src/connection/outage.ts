@@ -16,7 +16,7 @@ export class Outage {
 
   /** Waits before the next try. Throws `error` when the daemon stayed away for too long, or the signal's reason. */
   async wait(error: unknown, signal?: AbortSignal): Promise<void> {
-    this.#address.lost()
+    this.#address.lost(error)
     this.#sinceMs ??= performance.now()
     if (performance.now() - this.#sinceMs >= this.#address.patienceMs) {
       this.#address.gaveUp()

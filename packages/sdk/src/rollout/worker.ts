@@ -119,6 +119,10 @@ class Worker<Task> {
       if (!this.#held.has(event.lease.lease)) void this.#attempt(event.lease)
       return
     }
+    if (event.kind === 'draining') {
+      this.#context.notices.draining()
+      return
+    }
     const held = this.#held.get(event.lease)
     this.#held.delete(event.lease)
     if (event.kind === 'revoked') held?.abort.abort(new Error(`the lease ended: ${event.cause}`))

@@ -15,7 +15,7 @@ const FROM_START = { stdoutFrom: 0, stderrFrom: 0 }
  */
 export const execStart: Operation<'exec.start'> = async (stream, request, session) => {
   const { node, caller, serving } = session
-  using _ = serving.begin()
+  using _ = serving.begin({ admitted: node.isOfAttempt(request.sandbox) })
   const { signal } = stream
   using lent = await node.sandboxes.lend(request.sandbox, { project: caller.project, signal })
   const { world, env, cwd, user, timeout, stdin, mode } = request

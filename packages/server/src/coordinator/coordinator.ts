@@ -13,6 +13,7 @@ import type { NodePort } from '../node/port.ts'
 import { type CapacityShares, openCapacityShares } from './capacity-shares.ts'
 import { createRun } from './create-run.ts'
 import { openDeadlines } from './deadlines.ts'
+import { giveUpAll } from './give-up.ts'
 import { listRuns } from './list-runs.ts'
 import type { LiveRun } from './live-run.ts'
 import { createNameLock } from './name-lock.ts'
@@ -59,13 +60,13 @@ export class Coordinator implements CoordinatorPort {
   readonly #stopping = new AbortController()
   readonly #names = createNameLock()
   #recovered = false
-  #draining = false
 
   constructor(options: CoordinatorOptions) {
     this.#services = {
       ...options,
       signal: this.#stopping.signal,
       counters: { done: 0 },
+      stage: { draining: false },
       deadlines: openDeadlines(options.clock),
       taskCache: openTaskCache(),
     }
@@ -86,7 +87,8 @@ export class Coordinator implements CoordinatorPort {
 
   createRun(project: string, run: RunCreate): Promise<CreatedRun> {
     return this.#call(() => {
-      if (this.#draining) throw new SandlotError('draining', 'the daemon is stopping')
+      if (this.#services.stage.draining)
+        throw new SandlotError('draining', 'the daemon is stopping')
       return this.#names.with(recordKey(project, run.name), async () => {
         const created = await createRun(this.#services, this.#registry, project, run)
         if (!created.attached) await this.#shares.changed()
@@ -166,13 +168,21 @@ export class Coordinator implements CoordinatorPort {
   attachWorker(project: string, request: WorkerRequest, wire: WorkerWire): Promise<WorkerStream> {
     return this.#call(async () => {
       const { live } = await this.#find(project, request.run)
-      return live ? live.workers.attach(request, wire) : OVER
+      if (live === undefined) return OVER
+      const stream = live.workers.attach(request, wire)
+      if (this.#services.stage.draining) wire.send({ kind: 'draining' })
+      return stream
     })
   }
 
   drain(): void {
-    this.#draining = true
+    this.#services.stage.draining = true
     this.#shares.close()
+    for (const { workers } of this.#registry.all()) workers.tellDraining()
+  }
+
+  async giveUp(): Promise<void> {
+    await giveUpAll(this.#services, this.#registry)
   }
 
   stoodStill(forMs: number): void {

@@ -59,6 +59,33 @@ describe('a sandbox that ends by itself', () => {
     }
   })
 
+  test('by a person’s stop is noticed at once', async () => {
+    const { simulation, worker, lease } = await leased()
+    await using _ = simulation
+    const reason = 'stopped by its client'
+    await simulation.node.release({ sandbox: lease.sandbox, reason, by: 'other' })
+    const [row] = await simulation.results('a')
+    expect(row).toMatchObject({ outcome: 'cancelled_user', valid: false, reward: null, attempt: 1 })
+    expect(worker.events.at(-1)).toMatchObject({ kind: 'revoked' })
+  })
+
+  test('by a person’s stop while it was being created is cancelled_user', async () => {
+    const asked = Promise.withResolvers<string>()
+    const open = Promise.withResolvers<void>()
+    await using simulation = await simulate({
+      onAcquire({ sandbox }) {
+        asked.resolve(sandbox)
+        return open.promise
+      },
+    })
+    await startRun(simulation, runCreate('a'), someTasks(1))
+    await startSimulatedWorker(simulation.coordinator, { run: 'a' })
+    await simulation.node.release({ sandbox: await asked.promise, reason: 'stopped by its client' })
+    open.resolve()
+    const [row] = await simulation.results('a')
+    expect(row).toMatchObject({ outcome: 'cancelled_user', valid: false, attempt: 1 })
+  })
+
   test('while no daemon was there is found by the next one', async () => {
     const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
     await using _ = simulation

@@ -50,6 +50,8 @@ export const COORDINATOR_LIMITS = {
   appendRetryMs: 250,
   /** How long the node is asked for a release before core is told that it is not confirmed. */
   releaseMs: 25_000,
+  /** How long a daemon that stops waits until it is recorded that attempts are given up. */
+  giveUpMs: 5_000,
   /** How long opening the grade world and bringing the files may take before the platform has failed. */
   gradeOpenMs: 60_000,
   /** Output of a set-up or grade command that is kept for its error text. */

@@ -39,12 +39,19 @@ export interface LiveRun {
   readonly workers: WorkerStreams
   /** Beats with every row that became durable, and when the run is over. */
   readonly news: Pulse
+  readonly stage: Stage
   /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
   sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
   /** The node knows nothing of the attempt's sandbox. */
   sandboxVanished(of: AttemptAddress, sandbox: string): void
   /** Stops deciding and waits for what is being written. Workers learn whether the run is over or only let go of. Idempotent. */
   close(reason: 'over' | 'gone'): Promise<void>
+}
+
+/** Where the daemon is in its life, for what is said of its runs. */
+export interface Stage {
+  /** It admits nothing more and will stop. */
+  draining: boolean
 }
 
 export interface RunServices {
@@ -55,6 +62,7 @@ export interface RunServices {
   readonly taskCache: TaskCache
   /** What the daemon's metrics count. */
   readonly counters: { done: number }
+  readonly stage: Stage
   /** Aborts when the coordinator stops. */
   readonly signal: AbortSignal
   warn(message: string, error: unknown): void
@@ -160,7 +168,7 @@ function startRun(
     },
   })
   const live: LiveRun = {
-    ...{ record, actor, journal, tasks, workers, news },
+    ...{ record, actor, journal, tasks, workers, news, stage: services.stage },
     sandboxEnded({ episode, attempt }, ended) {
       if (isReleased(ended)) return
       const { sandbox } = ended

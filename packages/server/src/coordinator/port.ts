@@ -66,6 +66,11 @@ export interface CoordinatorPort extends AsyncDisposable {
 
   /** Admits nothing more and refuses new runs: the daemon is about to stop. What is admitted goes on. */
   drain(): void
+  /**
+   * The sandboxes are about to be ended with the daemon: every attempt that still runs is given up, at nobody's cost, and made
+   * again by the next start. Resolves when that is durable and the releases are asked for, or after a while where it can't be.
+   */
+  giveUp(): Promise<void>
   /** For metrics and `/healthz`. Cheap. */
   numbers(): CoordinatorNumbers
   /** Stops deciding and waits for what is being written. Ends no episode and no sandbox: they are found again by `recover`. */
@@ -121,7 +126,7 @@ export interface WorkerWire {
 export interface WorkerStream {
   /** What the worker sent. Events of one stream are handled in order. Never throws. */
   receive(event: WorkerEventFromClient): void
-  /** The connection is gone. The leases stay the worker's until they run out. Idempotent. */
+  /** The connection is gone. The leases stay the worker's for as long as it may take to come back. Idempotent. */
   lost(): void
   /** The worker said good-bye (it cancelled its request): its leases end now and go to others. Idempotent. */
   left(): void

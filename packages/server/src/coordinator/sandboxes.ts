@@ -56,7 +56,8 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
         ...{ episode, attempt, sandbox: sandbox.sandbox, node: sandbox.node, createMs },
       })
     } catch (error) {
-      if (isStopping(error, signal)) return
+      // One that was ended while it came up was not refused: its fate says what that comes to.
+      if (isStopping(error, signal) || postedLoss(work, effect, error)) return
       actor.post({ type: 'sandbox_failed', episode, attempt, ...failureOf(error) })
     }
   }

@@ -3,10 +3,17 @@ import type { RunReport, RunView } from '@sandlot/protocol'
 import type { LiveRun } from './live-run.ts'
 import type { RunRecord } from './run-record.ts'
 
-export function viewOf({ record, actor }: LiveRun, nowMs: number): RunView {
+export function viewOf({ record, actor, stage }: LiveRun, nowMs: number): RunView {
   const { run } = actor
   const facts = factsOf(run, nowMs)
-  return compose(record, facts, run.status === 'finished' ? run.nowMs : undefined)
+  if (run.status === 'finished') return compose(record, facts, run.nowMs)
+  return compose(record, stage.draining ? { ...facts, reason: reasonOf(facts) } : facts, undefined)
+}
+
+const DRAINING = 'the daemon is draining: it admits nothing more until it is started again'
+
+function reasonOf({ reason }: RunFacts): string {
+  return reason === null ? DRAINING : `${reason}; ${DRAINING}`
 }
 
 export function reportOf(live: LiveRun, nowMs: number): RunReport {

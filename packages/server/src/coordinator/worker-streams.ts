@@ -55,6 +55,11 @@ export class WorkerStreams {
     this.#connections.get(worker)?.wire.send({ kind: 'revoked', lease, cause })
   }
 
+  /** Nothing more is admitted, and the daemon will stop. */
+  tellDraining(): void {
+    for (const { wire } of this.#connections.values()) wire.send({ kind: 'draining' })
+  }
+
   /** The run is over: every stream's `done` resolves. Or its coordinator lets go of it: `done` rejects, and they come back. */
   end(reason: 'over' | 'gone'): void {
     for (const { finish, cut } of this.#connections.values()) {

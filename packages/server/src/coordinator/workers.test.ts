@@ -161,6 +161,24 @@ describe('a worker', () => {
     expect(silent.events.filter(({ kind }) => kind === 'revoked')).toHaveLength(2)
   })
 
+  test('whose connection ended and that does not come back loses all after a short grace', async () => {
+    await using simulation = await simulate()
+    const { coordinator, clock } = simulation
+    await startRun(simulation, runCreate('a', { retry: { infra: 0 } }), someTasks(2))
+    const killed = await startSimulatedWorker(coordinator, { run: 'a', number: 1 })
+    await until('all are leased', () => killed.held.size === 2)
+    const other = await startSimulatedWorker(coordinator, { run: 'a', number: 2, work: () => DONE })
+    killed.stream.lost()
+    await until('it is decided', () => coordinator.numbers().inputsWaiting === 0)
+    clock.advance(LIMITS.reconnectMs)
+    const rows = await simulation.results('a')
+    expect(rows.map(({ attempt, outcome }) => [attempt, outcome])).toEqual([
+      [2, 'graded'],
+      [2, 'graded'],
+    ])
+    expect(other.events.length).toBeGreaterThan(0)
+  })
+
   test('that was given up is cut off when it is heard again', async () => {
     await using simulation = await simulate()
     await simulation.coordinator.createRun('default', runCreate('a'))

@@ -25,6 +25,8 @@ export interface MountOptions {
   readonly serving: Serving
   readonly access: AccessRules
   readonly log: Logger
+  /** Whether the sandbox that a request is for is that of an attempt. */
+  readonly isOfAttempt: (sandbox: string | undefined) => boolean
   /** Told of each answered request. */
   readonly onAnswered: (answered: Answered) => void
 }
@@ -96,7 +98,8 @@ async function serve(
     options.serving.checkStarted()
   }
   if (name === 'connect') throw upgradeWanted()
-  using _ = BEGINS_WORK.has(name) ? options.serving.begin() : undefined
+  const admitted = options.isOfAttempt(context.req.param('id'))
+  using _ = BEGINS_WORK.has(name) ? options.serving.begin({ admitted }) : undefined
 
   const idempotencyKey = readKey(incoming)
   const query = parseQuery(route, context.req.queries())

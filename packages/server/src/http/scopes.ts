@@ -12,14 +12,12 @@ export function scopeOf(name: RouteName): Scope {
   return method === 'GET' || method === 'HEAD' ? 'read' : 'run'
 }
 
-/** What is refused while the daemon drains: whatever begins work that would hold it up. */
+/** What is refused while the daemon drains: whatever begins work that would hold it up. Tasks only wait. */
 export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
   'createSandbox',
   'runExec',
   'buildImage',
   'createRun',
-  'putTasks',
-  'resumeRun',
 ])
 
 /** Routes whose same key is recognised by other means, named at each. */

@@ -1,8 +1,8 @@
-import { SANDBOX_STATES } from '@sandlot/protocol'
+import { SANDBOX_STATES, SERVING_STATES } from '@sandlot/protocol'
 import { Gauge, type Registry } from 'prom-client'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import type { Node } from '../node/node.ts'
-import { SERVING_STATES, type Serving } from '../serving.ts'
+import type { Serving } from '../serving.ts'
 
 export interface Watched {
   readonly node: Node

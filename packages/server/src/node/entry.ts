@@ -23,6 +23,14 @@ const MOVES: Readonly<Record<EntryState, readonly EntryState[]>> = {
   ended: [],
 }
 
+/** Why somebody ends a sandbox. */
+export interface Stop {
+  readonly kind: 'stopped' | 'expired' | 'lost'
+  readonly detail: string
+  /** Its owner did not ask for it, and has to be told. */
+  readonly untold?: boolean
+}
+
 export class Entry {
   readonly id: string
   record: OwnershipRecord
@@ -39,7 +47,7 @@ export class Entry {
   readonly over: Promise<SandboxEnded>
   readonly end: (ended: SandboxEnded) => void
   /** Set by whoever ends it first. */
-  stop: { readonly kind: 'stopped' | 'expired' | 'lost'; readonly detail: string } | undefined
+  stop: Stop | undefined
   /** The grader's world: being opened, or open. */
   gradeWorld: Promise<void> | undefined
   /** It was opened: a grader may have run. */

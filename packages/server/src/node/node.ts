@@ -99,8 +99,8 @@ export class Node implements NodePort {
   }
 
   async release(request: ReleaseRequest, wait?: NodeWait): Promise<SandboxEnded> {
-    const { sandbox, epoch, reason } = request
-    const stop = { kind: 'stopped', detail: reason } as const
+    const { sandbox, epoch, reason, by } = request
+    const stop = { kind: 'stopped', detail: reason, untold: by === 'other' } as const
     const ended = await within(
       this.sandboxes.end(sandbox, stop, epoch === undefined ? {} : { epoch }),
       wait,
@@ -151,6 +151,12 @@ export class Node implements NodePort {
   async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {
     const entry = this.sandboxes.entries.get(sandbox)
     return entry?.view() ?? this.endingsKnown.find(sandbox, this.#parts.clock.now())?.ended
+  }
+
+  /** Whether an attempt owns the sandbox, and no client. */
+  isOfAttempt(sandbox = ''): boolean {
+    const owner = this.sandboxes.entries.get(sandbox)?.record.owner
+    return owner !== undefined && owner !== 'client'
   }
 
   async list(): Promise<readonly NodeSandbox[]> {

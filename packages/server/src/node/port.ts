@@ -59,7 +59,7 @@ export interface NodePort {
   list(): Promise<readonly NodeSandbox[]>
 
   /**
-   * News of endings that nobody asked for by `release`, until `signal` aborts. It starts with the call: a caller that was away
+   * News of endings that their owner did not ask for by `release`, until `signal` aborts. It starts with the call: a caller that was away
    * compares with `list` and asks `find`.
    */
   endings(options: { readonly signal: AbortSignal }): AsyncIterable<SandboxEnded>
@@ -132,6 +132,8 @@ export interface ReleaseRequest {
   readonly epoch?: number
   /** One line, kept as the ending's detail. */
   readonly reason: string
+  /** Who asks. Default: its owner. Of anybody else's release the owner is told by `endings`. */
+  readonly by?: 'owner' | 'other'
 }
 
 /** How a sandbox ended: recorded once, and then always told the same. */

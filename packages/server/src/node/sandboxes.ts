@@ -7,7 +7,7 @@ import type { Commands } from './commands.ts'
 import { endedOf, neverRan } from './ended.ts'
 import type { EndingNews } from './ending-news.ts'
 import type { Endings } from './endings.ts'
-import { Entry } from './entry.ts'
+import { Entry, type Stop } from './entry.ts'
 import { diskUse } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
 import type { NodeNumbers } from './numbers.ts'
@@ -94,7 +94,7 @@ export class NodeSandboxes {
   /** Ends a sandbox; the first who asks says why. Undefined where nothing is known of it. */
   async end(
     sandbox: string,
-    stop: NonNullable<Entry['stop']>,
+    stop: Stop,
     options: { readonly epoch?: number } = {},
   ): Promise<SandboxEnded | undefined> {
     const entry = this.#entries.get(sandbox)
@@ -246,7 +246,7 @@ export class NodeSandboxes {
     commands.forget(entry.id)
     numbers.ended(ended.kind)
     entry.end(ended)
-    if (!ended.asked) news.tell(ended)
+    if (!ended.asked || entry.stop?.untold) news.tell(ended)
   }
 
   /** A creation failed: its room is free again, and nothing of it is written. */

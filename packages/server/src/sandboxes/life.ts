@@ -107,7 +107,8 @@ async function stop(node: Node, call: Call<'stopSandbox'>, nowMs: number): Promi
   const id = sandboxIdOf(call.params.id)
   const entry = node.sandboxes.entries.get(id)
   if (entry?.record.project === call.caller.project) {
-    await node.release({ sandbox: id, reason: 'stopped by its client' })
+    const by = entry.record.owner === 'client' ? 'owner' : 'other'
+    await node.release({ sandbox: id, reason: 'stopped by its client', by })
   }
   return endedView(findEnding(node, id, call.caller.project, nowMs))
 }

@@ -32,6 +32,7 @@ export class SimulatedNode implements NodePort {
   readonly files: PutFilesRequest[] = []
   readonly gradeWorlds = new Set<string>()
   readonly #options: SimulatedNodeOptions
+  readonly #asked = new Map<string, AcquireRequest>()
   readonly #ended = new Map<string, SandboxEnded>()
   readonly #execs = new Map<string, Promise<NodeExecEnd>>()
   readonly #listeners = new Set<(ended: SandboxEnded) => void>()
@@ -51,6 +52,7 @@ export class SimulatedNode implements NodePort {
     const known = this.living.get(request.sandbox)
     if (known) return known
     this.#mustNotHaveEnded(request.sandbox)
+    this.#asked.set(request.sandbox, request)
     await this.#options.onAcquire?.(request)
     this.#mustNotHaveEnded(request.sandbox)
     if (this.living.size >= this.#capacity) throw new SandlotError('capacity', 'the node is full')
@@ -65,8 +67,10 @@ export class SimulatedNode implements NodePort {
     return made
   }
 
-  async release({ sandbox, reason }: ReleaseRequest): Promise<SandboxEnded> {
-    return this.#end(sandbox, 'stopped', { asked: true, detail: reason })
+  async release({ sandbox, reason, by }: ReleaseRequest): Promise<SandboxEnded> {
+    const ending = this.#end(sandbox, 'stopped', { asked: true, detail: reason })
+    if (by === 'other') for (const tell of this.#listeners) tell(ending)
+    return ending
   }
 
   exec(request: NodeExecRequest): Promise<NodeExecEnd> {
@@ -153,7 +157,7 @@ export class SimulatedNode implements NodePort {
   #end(sandbox: string, kind: SandboxEnding, how: { asked: boolean; detail: string }) {
     const before = this.#ended.get(sandbox)
     if (before) return before
-    const { project = '', owner = '', epoch = 0, image = '' } = this.living.get(sandbox) ?? {}
+    const { project = '', owner = '', epoch = 0, image = '' } = this.#asked.get(sandbox) ?? {}
     const ended: SandboxEnded = {
       ...{ sandbox, node: this.node, project, owner, epoch, image, kind, atMs: 0, flags: [] },
       ...how,

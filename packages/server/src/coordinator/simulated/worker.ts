@@ -66,7 +66,7 @@ export async function startSimulatedWorker(
         if (!open) return
         if (keepEvents) events.push(event)
         if (event.kind === 'lease') void take(event.lease)
-        else {
+        else if (event.kind !== 'draining') {
           held.delete(event.lease)
           unanswered.delete(event.lease)
         }
