@@ -29,9 +29,23 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
         network: networkPolicy.optional(),
       })
       .strict(),
-    /** Unpacks a tar of the client: a directory's content, or one file under its name. */
-    z.object({ kind: z.literal('copy'), blob: z.string(), to: path, ...ownership }).strict(),
-    /** Copies out of another source's file system. */
+    /**
+     * Unpacks a tar of the client below the directory `to`, which is made when it is missing. With `file` the tar holds one file: it
+     * becomes `to`, or goes into it where the image has a directory there.
+     */
+    z
+      .object({
+        kind: z.literal('copy'),
+        blob: z.string(),
+        to: path,
+        file: z.boolean().optional(),
+        ...ownership,
+      })
+      .strict(),
+    /**
+     * Copies out of another source's file system; a path may hold `*`, `?` and `[…]`. The content of a directory goes below the directory
+     * `to`. A file goes into it where `to` ends in a slash, is a directory in the image, or several are copied; else it becomes `to`.
+     */
     z
       .object({
         kind: z.literal('copyFrom'),
@@ -41,12 +55,27 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
         ...ownership,
       })
       .strict(),
-    z.object({ kind: z.literal('env'), env: z.record(z.string(), z.string()) }).strict(),
-    z.object({ kind: z.literal('workdir'), path }).strict(),
+    /** With `expand`, `${NAME}` in a value is what the image has for that variable before this step, or nothing; `$$` is a dollar sign. */
+    z
+      .object({
+        kind: z.literal('env'),
+        env: z.record(z.string(), z.string()),
+        expand: z.boolean().optional(),
+      })
+      .strict(),
+    /** Made when it is missing, for the user that holds at that step. `expand` as of `env`. */
+    z.object({ kind: z.literal('workdir'), path, expand: z.boolean().optional() }).strict(),
     z.object({ kind: z.literal('user'), user: z.string().min(1).max(128) }).strict(),
     /** What a `run` of text is given to. Default: `/bin/sh -c`. */
     z.object({ kind: z.literal('shell'), command: words }).strict(),
-    z.object({ kind: z.literal('command'), command: z.array(z.string()) }).strict(),
+    /** What a start of the image runs. Without one of the two, the base's is kept; a new `entrypoint` alone ends the base's `command`. */
+    z
+      .object({
+        kind: z.literal('command'),
+        entrypoint: z.array(z.string()).optional(),
+        command: z.array(z.string()).optional(),
+      })
+      .strict(),
     z.object({ kind: z.literal('labels'), labels: z.record(z.string(), z.string()) }).strict(),
   ])
 }
