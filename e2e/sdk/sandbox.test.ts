@@ -263,6 +263,7 @@ describe('a daemon that is started again in the middle', () => {
     const sandbox = await own.client().sandboxes.create({ from: await own.image() })
     const execution = sandbox.exec(['cat'], { stream: true, stdin: true })
     await execution.write('half of')
+    await until(async () => (await sandbox.execs()).some((each) => each.running))
     await own.restart()
     await expect(execution.result).rejects.toMatchObject({
       code: 'connection_lost',

@@ -112,7 +112,7 @@ export class ExecLife {
         if (!arrived && starts < STARTS_MAX && this.#canFeedAgain()) attaches = false
         else if (isOutage(error)) {
           await outage.wait(error).catch((last) => this.#settle(last))
-        } else this.#settle(this.#runs ? forgotten(error) : error)
+        } else this.#settle(attaches ? forgotten(error, this.#runs) : error)
       }
     }
     this.#started.resolve()
@@ -184,10 +184,12 @@ export class ExecLife {
   }
 }
 
-/** A command that ran and is not known any more: its result is lost, which is not the caller's fault. */
-function forgotten(error: unknown): unknown {
+/** A command that is not known after a lost connection: its result is lost, or it never began; neither is the caller's fault. */
+function forgotten(error: unknown, runs: boolean): unknown {
   if (!isCode(error, 'exec_unknown')) return error
-  const message = 'the command ran, but nobody knows its result any more'
+  const message = runs
+    ? 'the command ran, but nobody knows its result any more'
+    : 'the connection broke before the command had begun; it did not run'
   return new SandlotError('connection_lost', message, { cause: error })
 }
 
