@@ -10,6 +10,7 @@ use crate::exec::Execs;
 use crate::identity::Identity;
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::streams::Streams;
+use crate::sys::capabilities;
 use crate::sys::changes;
 use crate::sys::fd::{Fd, write_all_blocking, write_file};
 use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
@@ -20,7 +21,6 @@ use crate::worlds::World;
 use crate::worlds::paths::{CGROUPS, RUN};
 
 pub struct Agent {
-    pub program: &'static [u8],
     pub poller: Poller,
     pub connection: Connection,
     /// News of cgroups.
@@ -35,8 +35,8 @@ pub struct Agent {
 }
 
 /// Until the sandbox's time is over; gives the exit status.
-pub fn run(program: &'static [u8]) -> i32 {
-    match start(program) {
+pub fn run() -> i32 {
+    match start() {
         Ok(agent) => agent.live(),
         Err(words) => {
             write_all_blocking(2, b"agent: ");
@@ -47,10 +47,12 @@ pub fn run(program: &'static [u8]) -> i32 {
     }
 }
 
-fn start(program: &'static [u8]) -> Result<Agent, alloc::string::String> {
+fn start() -> Result<Agent, alloc::string::String> {
     signals::ignore(libc::SIGPIPE);
     // Children vanish when they end; a keeper's end shows on its socket.
     signals::ignore(libc::SIGCHLD);
+    // What no exec below can gain; this process itself never calls it.
+    capabilities::bound(capabilities::OF_COMMANDS);
     unsafe { libc::umask(0o022) };
     let failed = |what: &'static str| move |errno| format!("{what}: errno {errno}");
     mount(b"tmpfs", RUN.as_bytes(), "tmpfs", NO_SUID_DEV_EXEC, b"size=64k,nr_inodes=128,mode=700")
@@ -70,7 +72,6 @@ fn start(program: &'static [u8]) -> Result<Agent, alloc::string::String> {
     let mut changes = Watched::new(changes, Token::Changes.pack());
     changes.watch(&poller, Interest::READ);
     let mut agent = Agent {
-        program,
         poller,
         connection,
         changes,

@@ -25,13 +25,8 @@ mod token;
 mod transfers;
 mod worlds;
 
-/// With an argument it is a warm-up: started by a keeper, it ends at once.
 #[cfg(not(test))]
 #[unsafe(no_mangle)]
-extern "C" fn main(count: i32, arguments: *const *const core::ffi::c_char) -> i32 {
-    if count != 1 {
-        return 0;
-    }
-    let program = unsafe { core::ffi::CStr::from_ptr(*arguments) }.to_bytes();
-    agent::run(program)
+extern "C" fn main() -> i32 {
+    agent::run()
 }

@@ -29,7 +29,7 @@ pub fn deadlines(images: &Images) {
 pub fn a_world_that_kills_its_init(images: &Images) {
     let mut scene = Scene::open(images);
     let watch = scene.guest.open_stream(op("watch"));
-    for signal in ["TERM", "INT", "HUP", "STOP", "SEGV", "USR1"] {
+    for signal in ["TERM", "INT", "HUP", "STOP", "SEGV", "USR1", "32", "64"] {
         scene.sh(&format!("kill -{signal} 1; sleep 0.05"));
     }
     scene.sh("echo mine > /work/file");

@@ -122,18 +122,3 @@ unsafe fn run_by_shell(plan: &Plan<'_>, script: *const libc::c_char) -> i32 {
     unsafe { libc::execve(shell, arguments.as_ptr(), plan.environment) };
     libc::ENOEXEC
 }
-
-/// Runs the agent's own program, which ends at once.
-pub fn warm_up(program: &'static [u8]) {
-    extern "C" fn run(path: *mut c_void) -> ! {
-        let path = path.cast_const().cast::<libc::c_char>();
-        let arguments = [path, c"warm-up".as_ptr(), core::ptr::null()];
-        unsafe { libc::execve(path, arguments.as_ptr(), [core::ptr::null()].as_ptr()) };
-        process::exit(127)
-    }
-    if let Ok(path) = fd::c_path(program)
-        && let Ok(pid) = unsafe { spawn_borrowing_memory(None, run, path.as_ptr() as *mut _) }
-    {
-        process::wait_for(pid);
-    }
-}

@@ -43,14 +43,14 @@ pub struct Keeper {
     told_finished: bool,
 }
 
-/// Runs in the forked child; `program` is the agent's own path.
-pub fn main(socket: Fd, program: &'static [u8]) -> ! {
+/// Runs in the forked child.
+pub fn main(socket: Fd) -> ! {
     fd::close_all_except(3, &[socket.raw()]);
     // A command's process shares this one's memory until exec, and the world sees it already.
     process::hide_memory();
     signals::interrupt_waits_on_children();
     let link = Link { socket };
-    let (init, jobs) = match prepare::prepare(program) {
+    let (init, jobs) = match prepare::prepare() {
         Ok(prepared) => prepared,
         Err(failure) => {
             link.fail(0, &failure);

@@ -3,7 +3,6 @@
 
 use alloc::format;
 
-use super::child;
 use super::jobs::Jobs;
 use crate::failure::{Failure, Outcome};
 use crate::sys::capabilities;
@@ -15,11 +14,8 @@ use crate::worlds::paths::STAGE;
 const NAMESPACES: i32 =
     libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
 
-/// Commands started ahead of the first one, so that the runtime has made its processes for them.
-const WARM_UPS: usize = 3;
-
 /// Gives the world's init, and the means for long work outside of the world's sight.
-pub fn prepare(program: &'static [u8]) -> Outcome<(i32, Jobs)> {
+pub fn prepare() -> Outcome<(i32, Jobs)> {
     unsafe { libc::umask(0o022) };
     let ours = namespace("self")?;
     process::unshare(NAMESPACES).map_err(|errno| Failure::system(errno, "unshare"))?;
@@ -27,11 +23,7 @@ pub fn prepare(program: &'static [u8]) -> Outcome<(i32, Jobs)> {
     stage()?;
     let init = start_init()?;
     let jobs = Jobs::new(ours, namespace(&format!("{init}"))?);
-    capabilities::bound(capabilities::OF_COMMANDS);
     process::forbid_new_privileges();
-    for _ in 0..WARM_UPS {
-        child::warm_up(program);
-    }
     Ok((init, jobs))
 }
 
@@ -107,17 +99,17 @@ fn devices() -> Outcome<()> {
 
 /// PID 1 of the world. It mounts /proc itself: mounted by anyone outside of the new pid namespace it
 /// would show the agent's processes. It has no capability and no descriptor, and no signal but KILL
-/// reaches it; children that are left to it vanish when they end, as SIGCHLD is ignored.
+/// reaches it; children that are left to it vanish when they end, as SIGCHLD is ignored. It never
+/// calls exec, so what the bounding set leaves to commands is nothing to it.
 fn start_init() -> Outcome<i32> {
     let (told, tell) = fd::pipe(0).map_err(|errno| Failure::system(errno, "pipe"))?;
     let pid = process::fork().map_err(|errno| Failure::system(errno, "fork of init"))?;
     if pid == 0 {
         let place = format!("{STAGE}/proc");
         let mounted = mount(b"proc", place.as_bytes(), "proc", NO_SUID_DEV_EXEC, b"");
-        (1..=64).for_each(signals::ignore);
-        signals::unblock_all();
+        signals::ignore(libc::SIGCHLD);
+        signals::block_all();
         process::hide_memory();
-        capabilities::bound(capabilities::NONE);
         let _ = capabilities::set(capabilities::NONE, capabilities::NONE);
         let _ = tell.write(&[mounted.err().unwrap_or(0) as u8]);
         fd::close_all_except(0, &[]);

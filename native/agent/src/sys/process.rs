@@ -110,6 +110,14 @@ pub mod signals {
         }
     }
 
+    /// Those too that the C library keeps for itself.
+    pub fn block_all() {
+        let all = u64::MAX;
+        let none = core::ptr::null_mut::<u64>();
+        let (call, how) = (libc::SYS_rt_sigprocmask, libc::SIG_SETMASK);
+        unsafe { libc::syscall(call, how, &all, none, size_of::<u64>()) };
+    }
+
     pub fn unblock_all() {
         unsafe {
             let mut none = core::mem::zeroed();

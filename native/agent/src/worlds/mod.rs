@@ -106,6 +106,11 @@ pub enum Awaited {
 }
 
 impl World {
+    /// Whether it can still be opened.
+    fn is_unused(&self) -> bool {
+        self.state == State::Prepared && self.ending.is_none() && self.opening.is_none()
+    }
+
     /// Whether files are read: also when all of its processes are gone.
     pub fn has_files(&self) -> bool {
         self.is_open() || (self.state == State::Ended && self.keeper.is_some())

@@ -36,8 +36,7 @@ impl Agent {
             Ok(world) => world,
             Err(_) => self.prepare_world(&name)?,
         };
-        let known = &self.worlds[world];
-        if known.state != State::Prepared || known.ending.is_some() || known.opening.is_some() {
+        if !self.worlds[world].is_unused() {
             return Err(Failure::new(Code::Exists, format!("world {name} was opened before")));
         }
         self.make_upper(world, &limits)?;

@@ -1,4 +1,5 @@
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::link::KeeperLink;
 use super::{Awaited, Ender, Init, State, Waiting, World, parse_name, paths};
@@ -15,12 +16,22 @@ use crate::sys::{changes, check, process, socket};
 use crate::token::Token;
 
 impl Agent {
+    /// Answered when the world could be opened without a wait, also for one that is prepared already.
     pub fn request_prepare(&mut self, id: u32, fields: &Fields<'_>) -> Outcome<()> {
         let name = parse_name(fields.bytes("world")?)?;
         let started_us = now_us();
-        let world = self.prepare_world(&name)?;
+        let world = match self.find_world(name.as_bytes()) {
+            Ok(world) => world,
+            Err(_) => self.prepare_world(&name)?,
+        };
+        if !self.worlds[world].is_unused() {
+            return Err(Failure::new(Code::Exists, format!("world {name} was opened before")));
+        }
         let what = Awaited::Prepared;
         self.streams.add(id, Stream::World(Waiting { world, what, started_us, deadline_ms: None }));
+        if let Init::Alive(_) = self.worlds[world].init {
+            self.answer_waiting(world, what);
+        }
         Ok(())
     }
 
@@ -73,7 +84,7 @@ impl Agent {
         if pid == 0 {
             // The output of other worlds is none of this one's keeper.
             self.execs.forget_all();
-            keeper::main(theirs, self.program);
+            keeper::main(theirs);
         }
         Ok((ours, pid))
     }
@@ -104,7 +115,7 @@ fn make_directory(path: &str) -> Result<(), i32> {
 
 impl Agent {
     /// Streams that wait for a world, and for what.
-    pub(super) fn waiting_for(&self, world: usize) -> alloc::vec::Vec<(u32, Awaited)> {
+    pub(super) fn waiting_for(&self, world: usize) -> Vec<(u32, Awaited)> {
         let of_world = |(id, stream): (u32, &Stream)| match stream {
             Stream::World(waiting) if waiting.world == world => Some((id, waiting.what)),
             _ => None,

@@ -4,6 +4,18 @@ import { type DriverHarness, readText, shell, shellSpec, specFor } from './harne
 import { SHELL } from './shell-texts.ts'
 
 export function worldTests(harness: DriverHarness, driverTest: DriverTest): void {
+  driverTest(
+    'a world is prepared ahead as often as asked, until it is open',
+    async ({ driver }) => {
+      const { guest } = await driver.create(specFor(harness))
+      await expect(guest.prepareWorld('main')).rejects.toMatchObject({ code: 'exists' })
+      await Promise.all([guest.prepareWorld('spare'), guest.prepareWorld('spare')])
+      await guest.prepareWorld('spare')
+      await guest.endWorld('spare')
+      await expect(guest.prepareWorld('spare')).rejects.toMatchObject({ code: 'exists' })
+    },
+  )
+
   driverTest('a grader sees the files of main, and none of its processes', async ({ driver }) => {
     const sandbox = await driver.create(specFor(harness))
     await shell(sandbox, SHELL.leaveDaemon)

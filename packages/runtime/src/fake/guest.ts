@@ -87,8 +87,9 @@ export class FakeGuest implements Guest {
 
   async prepareWorld(world: string): Promise<{ elapsedUs: number }> {
     this.#alive()
-    if (this.#worlds.has(world)) throw new GuestError('exists', world)
-    this.#worlds.set(world, { state: 'prepared', files: new FakeFiles(0) })
+    const { state } = this.#worlds.get(world) ?? { state: 'prepared' }
+    if (state !== 'prepared') throw new GuestError('exists', world)
+    this.#worlds.set(world, { state, files: new FakeFiles(0) })
     return { elapsedUs: 0 }
   }
 

@@ -70,7 +70,10 @@ export interface Guest {
   /** Gives the agent its identity and its own deadlines. May be called again: the last one holds. */
   configure(options: GuestConfiguration, wait?: GuestWait): Promise<void>
 
-  /** Builds a world ahead of `openWorld`. Fails with `exists` when it is prepared or open already. */
+  /**
+   * Builds a world ahead of `openWorld`, and waits until it is ready to be opened. The agent begins with `main` by itself.
+   * Fails with `exists` when it was opened before.
+   */
   prepareWorld(world: string, wait?: GuestWait): Promise<{ elapsedUs: number }>
 
   /** Opens a prepared world, or prepares one first. Fails with `exists` when it was opened before. */

@@ -49,7 +49,7 @@ export class GvisorDriver implements RuntimeDriver {
 
   async createBlank(wait: Wait = {}): Promise<Blank> {
     const signal = wait.signal ?? never
-    const options = { layers: [], limits: blankLimits(), signal }
+    const options = { layers: [], limits: blankLimits(), ahead: true, signal }
     return (await launch(this.#context, options)).blank()
   }
 
@@ -63,7 +63,7 @@ export class GvisorDriver implements RuntimeDriver {
   async create(spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
     checkSpec(spec)
     const signal = wait.signal ?? never
-    const options = { layers: spec.layers, limits: leafLimits(spec), signal }
+    const options = { layers: spec.layers, limits: leafLimits(spec), ahead: false, signal }
     const instance = await launch(this.#context, options)
     return dress(this.#context, instance, spec, { hotMount: false, signal })
   }
