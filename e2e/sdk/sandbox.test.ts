@@ -119,6 +119,27 @@ describe('a buffered command', () => {
     expect(JSON.parse(stdout)).toMatchObject({ cwd: '/tmp', user: '7:8', env: { B: '2' } })
   })
 
+  test('is refused clearly where its arguments or its environment are too long', async () => {
+    const [half, long] = ['x'.repeat(40_000), 'x'.repeat(100_000)]
+    const env = { A: half }
+    await using full = await daemon.client().sandboxes.create({ from: await daemon.image(), env })
+    const tooLong: [Parameters<typeof full.exec>, RegExp][] = [
+      [[['where', half]], /arguments \(\d+ bytes\) and its environment \(\d+ bytes/],
+      [[['where'], { env: { B: half } }], /environment \(\d+ bytes, the sandbox's included\)/],
+      [[['where', long]], /too large|longer than \d+ bytes/],
+      [[`where ${long}`], /too large|longer than \d+ bytes/],
+      [[['where'], { env: { B: long } }], /too large|longer than \d+ bytes/],
+      [[['where', 'ü'.repeat(25_000)]], /longer than 49152 bytes/],
+    ]
+    for (const [given, message] of tooLong) {
+      await expect(full.exec(...given), String(message)).rejects.toMatchObject({
+        code: expect.stringMatching(/^(too_large|invalid_request)$/),
+        message: expect.stringMatching(message),
+      })
+    }
+    expect(JSON.parse((await full.exec(['where'])).stdout).env.A).toBe(half)
+  })
+
   test('is killed at its deadline, and with its signal', async () => {
     await using sandbox = await newSandbox()
     expect(await sandbox.exec(['hang'], { timeout: 50 })).toMatchObject({

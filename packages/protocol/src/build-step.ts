@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import type { ImageSource } from './image.ts'
+import { environment, kernelText, userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
 
-const path = z.string().min(1).max(LIMITS.pathBytes)
-const words = z.array(z.string()).min(1).max(LIMITS.argvItems)
+const path = kernelText.min(1).max(LIMITS.pathBytes)
+const words = z.array(kernelText).min(1).max(LIMITS.argvItems)
 const ownership = {
   /** `user`, `user:group` or numbers; names are looked up in the image. Default: root. */
-  owner: z.string().min(1).max(128).optional(),
+  owner: userName.optional(),
   /** Permission bits of all that is copied. Default: as they were. */
   mode: z.number().int().min(0).max(0o7777).optional(),
 }
@@ -22,9 +23,9 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
       .object({
         kind: z.literal('run'),
         /** Text for the image's shell, or an argument list. */
-        command: z.union([z.string().min(1), words]),
+        command: z.union([kernelText.min(1), words]),
         /** Variables of this command alone. */
-        env: z.record(z.string(), z.string()).optional(),
+        env: environment.optional(),
         /** Default: the build's. */
         network: networkPolicy.optional(),
       })
@@ -59,21 +60,21 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
     z
       .object({
         kind: z.literal('env'),
-        env: z.record(z.string(), z.string()),
+        env: environment,
         expand: z.boolean().optional(),
       })
       .strict(),
     /** Made when it is missing, for the user that holds at that step. `expand` as of `env`. */
     z.object({ kind: z.literal('workdir'), path, expand: z.boolean().optional() }).strict(),
-    z.object({ kind: z.literal('user'), user: z.string().min(1).max(128) }).strict(),
+    z.object({ kind: z.literal('user'), user: userName }).strict(),
     /** What a `run` of text is given to. Default: `/bin/sh -c`. */
     z.object({ kind: z.literal('shell'), command: words }).strict(),
     /** What a start of the image runs. Without one of the two, the base's is kept; a new `entrypoint` alone ends the base's `command`. */
     z
       .object({
         kind: z.literal('command'),
-        entrypoint: z.array(z.string()).optional(),
-        command: z.array(z.string()).optional(),
+        entrypoint: z.array(kernelText).optional(),
+        command: z.array(kernelText).optional(),
       })
       .strict(),
     z.object({ kind: z.literal('labels'), labels: z.record(z.string(), z.string()) }).strict(),

@@ -12,6 +12,7 @@
  */
 import { z } from 'zod'
 import { execOptions } from './exec.ts'
+import { userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { FLAGS } from './outcomes.ts'
 
@@ -54,7 +55,7 @@ export const connectRequest = z.discriminatedUnion('op', [
     parents: z.boolean(),
     append: z.boolean(),
     exclusive: z.boolean(),
-    user: z.string().optional(),
+    user: userName.optional(),
   }),
   z.object({ op: z.literal('file.list'), sandbox, world, path }),
   z.object({ op: z.literal('tar.out'), sandbox, world, path }),

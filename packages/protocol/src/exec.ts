@@ -1,19 +1,22 @@
 import { z } from 'zod'
+import { argumentBytes, environment, kernelText, userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
-import { durationMs } from './quantity.ts'
-import { environment } from './sandbox.ts'
-
-const noNul = z.string().refine((text) => !text.includes('\0'), 'holds a NUL character')
+import { durationOf } from './quantity.ts'
 
 /** A command: an argument array, or text for `sh -c`. */
 export const command = z.union([
-  noNul.min(1, 'the command is empty').max(LIMITS.argvBytes),
+  kernelText
+    .min(1, 'the command is empty')
+    .refine(
+      (text) => argumentBytes([text]) <= LIMITS.argvBytes,
+      `longer than ${LIMITS.argvBytes} bytes: write it to a file in the sandbox and run that`,
+    ),
   z
-    .array(noNul)
+    .array(kernelText)
     .min(1, 'the command is empty')
     .max(LIMITS.argvItems)
     .refine(
-      (argv) => argv.reduce((sum, argument) => sum + argument.length + 1, 0) <= LIMITS.argvBytes,
+      (argv) => argumentBytes(argv) <= LIMITS.argvBytes,
       `longer than ${LIMITS.argvBytes} bytes: write it to a file in the sandbox and run that`,
     ),
 ])
@@ -28,11 +31,11 @@ export const execOptions = z
   .object({
     command,
     env: environment.optional(),
-    cwd: noNul.max(4_096).optional(),
+    cwd: kernelText.max(LIMITS.pathBytes).optional(),
     /** A name, or `uid[:gid]`. Default: the image's user. */
-    user: z.string().min(1).max(64).optional(),
+    user: userName.optional(),
     /** At the deadline everything the command started is killed, and the result says `timedOut`. Default: none. */
-    timeout: durationMs.optional(),
+    timeout: durationOf(1, 'no deadline').optional(),
   })
   .strict()
 export type ExecOptionsInput = z.input<typeof execOptions>

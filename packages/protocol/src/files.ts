@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { kernelText } from './kernel-text.ts'
+import { LIMITS } from './limits.ts'
 
 export const FILE_KINDS = ['file', 'directory', 'symlink', 'fifo', 'socket', 'device'] as const
 export type FileKind = (typeof FILE_KINDS)[number]
@@ -7,11 +9,7 @@ export type FileKind = (typeof FILE_KINDS)[number]
  * A path inside a sandbox, absolute or below the image's working directory. Text that is not UTF-8 on the file system travels as
  * `pathBase64`.
  */
-export const sandboxPath = z
-  .string()
-  .min(1, 'the path is empty')
-  .max(4_096)
-  .refine((path) => !path.includes('\0'), 'the path holds a NUL character')
+export const sandboxPath = kernelText.min(1, 'the path is empty').max(LIMITS.pathBytes)
 
 export const fileStat = z.object({
   kind: z.enum(FILE_KINDS),

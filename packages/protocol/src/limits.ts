@@ -16,12 +16,19 @@ export const LIMITS = {
   argvItems: 4_096,
   argvBytes: 48 * 2 ** 10,
   envItems: 512,
+  envBytes: 48 * 2 ** 10,
+  /** Arguments and environment of one command together, the sandbox's own included. */
+  startBytes: 60 * 2 ** 10,
+  userLength: 128,
   /** What a buffered exec keeps of one channel: the first and the last so many bytes. */
   outputHeadBytes: 512 * 2 ** 10,
   outputTailBytes: 512 * 2 ** 10,
   concurrency: 100_000,
   /** A request that waits for news (`waitMs`). */
   waitMs: 30_000,
+  /** The least that a sandbox can be asked to live, and a phase of an episode to take. */
+  lifeMsMin: 1_000,
+  phaseMsMin: 100,
   /** A lease without a heartbeat. */
   leaseMs: 60_000,
   /** A worker whose connection ended keeps its leases for so long. */

@@ -33,9 +33,18 @@ export function parseSizeBytes(text: string): number {
 
 /** A duration on the wire: text with a unit, or a number of milliseconds. Parses to milliseconds. */
 export const durationMs = z.union([
-  z.number().finite().nonnegative().max(Number.MAX_SAFE_INTEGER),
+  z.number().finite().nonnegative().max(Number.MAX_SAFE_INTEGER).transform(Math.round),
   z.string().transform((text, context) => parsed(() => parseDurationMs(text), context)),
 ])
+
+/** A duration that makes sense only from some length on; `without` is what holds where none is given. */
+export function durationOf(leastMs: number, without: string) {
+  const least = formatDuration(leastMs)
+  return durationMs.refine((ms) => ms >= leastMs, {
+    error: `shorter than ${least}, the least that is possible`,
+    params: { hint: `Give at least '${least}', or leave it out for ${without}.` },
+  })
+}
 
 /** A size on the wire: text with a unit, or a number of bytes. Parses to bytes. */
 export const sizeBytes = z.union([

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { command } from './exec.ts'
 import { idOf } from './ids.ts'
+import { environment, kernelText, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
-import { durationMs } from './quantity.ts'
+import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
-import { environment, network, tags } from './sandbox.ts'
+import { network, tags } from './sandbox.ts'
 
 export const runName = z
   .string()
@@ -16,15 +17,17 @@ export const runName = z
     'a run’s name has letters, digits, dots, dashes and underscores',
   )
 
+const phaseMs = durationOf(LIMITS.phaseMsMin, 'the default')
+
 /** Deadlines of the phases, each counted on its own. */
 export const timeouts = z
   .object({
-    create: durationMs.optional(),
-    setup: durationMs.optional(),
-    agent: durationMs.optional(),
-    model: durationMs.optional(),
-    grade: durationMs.optional(),
-    total: durationMs.optional(),
+    create: phaseMs.optional(),
+    setup: phaseMs.optional(),
+    agent: phaseMs.optional(),
+    model: phaseMs.optional(),
+    grade: phaseMs.optional(),
+    total: phaseMs.optional(),
   })
   .strict()
 
@@ -41,7 +44,7 @@ export const retries = z
 /** A file that is brought into the sandbox only where it is needed; its content is a blob. */
 export const broughtFile = z
   .object({
-    path: z.string().startsWith('/').max(4_096),
+    path: kernelText.startsWith('/').max(LIMITS.pathBytes),
     blob: z.string(),
     mode: z.number().int().min(0).max(0o7777),
   })
@@ -64,8 +67,8 @@ export const gradeSpec = z.discriminatedUnion('kind', [
       in: gradePlace,
       files: z.array(broughtFile).max(LIMITS.gradeFiles).optional(),
       env: environment.optional(),
-      cwd: z.string().optional(),
-      user: z.string().optional(),
+      cwd: kernelText.max(LIMITS.pathBytes).optional(),
+      user: userName.optional(),
     })
     .strict(),
   z.object({ kind: z.literal('worker'), in: gradePlace }).strict(),
@@ -86,8 +89,8 @@ export const runCreate = z
     resources: resources.optional(),
     network: network.optional(),
     env: environment.optional(),
-    workdir: z.string().optional(),
-    user: z.string().optional(),
+    workdir: workingDirectory.optional(),
+    user: userName.optional(),
     setup: z.array(command).max(100).optional(),
     grade: gradeSpec.optional(),
     policy: z.partialRecord(z.enum(OUTCOMES), z.enum(POLICY_ACTIONS)).optional(),

@@ -1,23 +1,14 @@
 import { z } from 'zod'
 import { idOf } from './ids.ts'
+import { environment, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
-import { durationMs } from './quantity.ts'
+import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 
 export const tags = z
   .record(z.string().min(1).max(LIMITS.tagLength), z.string().max(LIMITS.tagLength))
   .refine((value) => Object.keys(value).length <= LIMITS.tags, `more than ${LIMITS.tags} tags`)
 export type Tags = z.infer<typeof tags>
-
-export const environment = z
-  .record(
-    z.string().regex(/^[^=\0]+$/, 'a name of an environment variable holds no = and no NUL'),
-    z.string(),
-  )
-  .refine(
-    (value) => Object.keys(value).length <= LIMITS.envItems,
-    `more than ${LIMITS.envItems} variables`,
-  )
 
 /** What may be reached from inside. More than `none` comes later behind the same word. */
 export const network = z.literal('none')
@@ -30,12 +21,12 @@ export const sandboxCreate = z
     resources: resources.optional(),
     network: network.optional(),
     env: environment.optional(),
-    workdir: z.string().startsWith('/', 'not an absolute path').max(4_096).optional(),
-    user: z.string().min(1).max(64).optional(),
+    workdir: workingDirectory.optional(),
+    user: userName.optional(),
     /** How long it lives with no exec, stream, port connection or lease. Default 10 minutes. */
-    keepWarm: durationMs.optional(),
+    keepWarm: durationOf(LIMITS.lifeMsMin, '10 minutes').optional(),
     /** How long it lives at most. Default: no end. */
-    lifetime: durationMs.optional(),
+    lifetime: durationOf(LIMITS.lifeMsMin, 'no end').optional(),
     tags: tags.optional(),
   })
   .strict()

@@ -13,7 +13,7 @@ import {
   type ImageErrorCode,
 } from '@sandlot/runtime'
 import { ZodError } from 'zod'
-import { issueLines } from './issue-lines.ts'
+import { issueHint, issueLines } from './issue-lines.ts'
 
 /** Any failure as one that a caller may meet. What nobody foresaw is `internal`, and its own message stays in the log. */
 export function toSandlotError(error: unknown): SandlotError {
@@ -55,7 +55,8 @@ export function invalidRequest(where: string, error: ZodError): SandlotError {
   const lines = issueLines(where, error)
   const more = lines.length - ISSUES_SHOWN
   const text = lines.slice(0, ISSUES_SHOWN).join('; ') + (more > 0 ? `; and ${more} more` : '')
-  return new SandlotError('invalid_request', text.slice(0, MESSAGE_LENGTH))
+  const hint = issueHint(error)
+  return new SandlotError('invalid_request', text.slice(0, MESSAGE_LENGTH), hint ? { hint } : {})
 }
 
 const ISSUES_SHOWN = 5

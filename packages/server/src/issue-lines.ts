@@ -5,17 +5,36 @@ type Issue = ZodError['issues'][number]
 /** What zod found, a line each: `body.resources.memory: "lots" is not a size …`. */
 export function issueLines(where: string, { issues }: ZodError): string[] {
   return issues.flatMap(leavesOf).map(({ path, message }) => {
-    return `${[where, ...path.map(String)].join('.')}: ${message}`
+    return `${[where, ...path.map(String)].map(shown).join('.')}: ${message}`
   })
 }
 
-type Leaf = Pick<Issue, 'path' | 'message'> & { readonly expected?: string }
+/** A name of the caller's may hold anything. */
+function shown(part: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: that's what is looked for
+  return /[\x00-\x1f\x7f]/.test(part) || !part.isWellFormed() ? JSON.stringify(part) : part
+}
+
+/** What to do, where the first thing that is wrong says so. */
+export function issueHint({ issues }: ZodError): string | undefined {
+  const [first] = issues.flatMap(leavesOf)
+  return first?.hint
+}
+
+type Leaf = Pick<Issue, 'path' | 'message'> & {
+  readonly expected?: string
+  readonly hint?: string
+}
 
 /**
  * Of a union the alternative that was meant: the one whose type fits, and of which something else is wrong. Where none fits, all types
  * that are taken.
  */
 function leavesOf(issue: Issue): readonly Leaf[] {
+  if (issue.code === 'invalid_key') {
+    const leaves = (issue.issues as Issue[]).flatMap(leavesOf)
+    return leaves.map((leaf) => ({ ...leaf, path: issue.path }))
+  }
   if (issue.code !== 'invalid_union') return [leafOf(issue)]
   const alternatives = issue.errors.map((issues) => (issues as Issue[]).flatMap(leavesOf))
   const meant = alternatives.find((leaves) => leaves.some(({ expected }) => expected === undefined))
@@ -32,5 +51,10 @@ function leavesOf(issue: Issue): readonly Leaf[] {
 function leafOf(issue: Issue): Leaf {
   return issue.code === 'invalid_type' && issue.path.length === 0
     ? { ...issue, expected: String(issue.expected) }
-    : { path: issue.path, message: issue.message }
+    : { path: issue.path, message: issue.message, ...hintOf(issue) }
+}
+
+function hintOf(issue: Issue): { readonly hint?: string } {
+  const hint = issue.code === 'custom' ? issue.params?.hint : undefined
+  return typeof hint === 'string' ? { hint } : {}
 }

@@ -106,6 +106,13 @@ const broken: [string, OciLayoutInput, RegExp][] = [
   ['a damaged layer', { layers: [gzipSync(bottom).subarray(0, 60)] }, /damaged/],
   ['a layer by xz', { layers: [Buffer.from('\xfd7zXZ\0xxxx', 'latin1')] }, /xz/],
   ['no layers', { layers: [] }, /layers/],
+  ...[{ Env: ['A=b\0c'] }, { WorkingDir: '/a\0' }, { User: 'a\0' }, { Cmd: ['a\ud800'] }].map(
+    (config): [string, OciLayoutInput, RegExp] => [
+      `what no kernel takes in ${Object.keys(config)}`,
+      { layers: [bottom], config },
+      /configuration holds (a NUL|half a) character/,
+    ],
+  ),
 ]
 test.each(broken)('a layout with %s is refused', async (_name, input, message) => {
   await expect(build(ociLayout(input))).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 /** An OCI layout becomes one EROFS layer for each of its layers. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ImageConfig } from '@sandlot/protocol'
+import { type ImageConfig, kernelText } from '@sandlot/protocol'
 import { decompressed, untilAborted, verifiedBlob } from './blob-stream.ts'
 import type { BuildContext, BuiltImage } from './build.ts'
 import type { DirectoryInode } from './erofs/inode.ts'
@@ -65,11 +65,28 @@ function imageConfig(oci: OciConfig): ImageConfig {
     }),
   )
   const workdir = config.WorkingDir || defaultImageConfig.workdir
+  const command = [...(config.Entrypoint ?? []), ...(config.Cmd ?? [])]
+  const User = config.User ? [config.User] : []
+  checkTexts({ Env: config.Env ?? [], WorkingDir: [workdir], User, 'Entrypoint or Cmd': command })
   return {
     env: { ...defaultImageConfig.env, ...env },
     workdir: workdir.startsWith('/') ? workdir : `/${workdir}`,
     user: config.User || defaultImageConfig.user,
-    command: [...(config.Entrypoint ?? []), ...(config.Cmd ?? [])],
+    command,
     labels: config.Labels ?? {},
+  }
+}
+
+/** Every command of every sandbox of the image would fail over them. */
+function checkTexts(fields: Readonly<Record<string, readonly string[]>>): void {
+  for (const [field, texts] of Object.entries(fields)) {
+    for (const text of texts) {
+      const wrong = kernelText.safeParse(text).error?.issues[0]
+      if (wrong === undefined) continue
+      throw sourceInvalid(
+        `${field} of the image's configuration ${wrong.message}: ${JSON.stringify(text.slice(0, 200))}`,
+        'Correct the configuration of the image, and build the layout again.',
+      )
+    }
   }
 }

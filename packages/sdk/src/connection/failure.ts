@@ -22,7 +22,10 @@ export function asSandlotError(thrown: unknown): unknown {
     return new SandlotError('connection_lost', message, { cause: thrown })
   }
   if (thrown instanceof PayloadTooLarge) {
-    return new SandlotError('too_large', thrown.message, { cause: thrown })
+    return new SandlotError('too_large', `the request is too large: ${thrown.message}`, {
+      hint: 'Write long arguments and values of the environment to a file in the sandbox, and give its path to the command.',
+      cause: thrown,
+    })
   }
   if (thrown instanceof PayloadRefused) {
     return new SandlotError('invalid_request', thrown.message, { cause: thrown })

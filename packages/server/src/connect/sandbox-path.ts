@@ -15,6 +15,9 @@ export function sandboxPathOf(workdir: string, path: string | Uint8Array): strin
     throw new SandlotError('invalid_request', `path: longer than ${PATH_BYTES_MAX} bytes`)
   }
   if (bytes.includes(0)) throw new SandlotError('invalid_request', 'path: holds a NUL character')
+  if (typeof path === 'string' && !path.isWellFormed()) {
+    throw new SandlotError('invalid_request', 'path: holds half a character (a lone surrogate)')
+  }
   if (typeof path === 'string') return resolvePath(workdir, path)
   if (bytes[0] === SLASH) return bytes
   return Buffer.concat([Buffer.from(`${workdir.replace(/\/+$/, '')}/`), bytes])

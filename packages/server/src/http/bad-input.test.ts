@@ -102,6 +102,97 @@ test.each([
   expect(JSON.parse(reply.text).error.message).toContain(named)
 })
 
+test.each([
+  ['lifetime', [0, '1ms', 0.2, '999ms'], "Give at least '1s', or leave it out for no end."],
+  ['keepWarm', [0, '1ms'], "Give at least '1s', or leave it out for 10 minutes."],
+])('a %s that no sandbox can have names the least', async (field, values, hint) => {
+  for (const value of values) {
+    const reply = await at.ask('POST', '/v1/sandboxes', { json: { from: 'x', [field]: value } })
+    expect(reply.json).toMatchObject({
+      error: {
+        code: 'invalid_request',
+        message: `body.${field}: shorter than 1s, the least that is possible`,
+        hint,
+      },
+    })
+  }
+})
+
+test('deadlines of nothing name the least', async () => {
+  const { id } = await at.sandbox()
+  const ask = async (path: string, json: object) => (await at.ask('POST', path, { json })).json
+  expect(await ask(`/v1/sandboxes/${id}/exec`, { command: 'true', timeout: 0 })).toMatchObject({
+    error: { code: 'invalid_request', hint: expect.stringContaining("'1ms'") },
+  })
+  for (const phase of ['create', 'setup', 'agent', 'model', 'grade', 'total']) {
+    const run = {
+      name: 'a',
+      kind: 'worker',
+      from: 'x',
+      concurrency: 1,
+      timeout: { [phase]: '1ms' },
+    }
+    expect(await ask('/v1/runs', run)).toMatchObject({
+      error: { message: expect.stringContaining(phase), hint: expect.stringContaining("'100ms'") },
+    })
+  }
+})
+
+describe.each([
+  ['a NUL character', 'a\0b', /NUL/],
+  ['half a character', '/a\ud800', /half a character/],
+])('%s is refused wherever it would reach the kernel', (_, bad, message) => {
+  const command = ['true']
+  const exec = { command }
+  const run = { name: 'a', kind: 'worker', from: 'x', concurrency: 1 }
+  const grade = { kind: 'command', command, in: 'world' }
+  const build = (step: object) => ({
+    kind: 'built',
+    base: { kind: 'debian', suite: 'bookworm', packages: [] },
+    steps: [step],
+  })
+  test.each([
+    ['create env value', '/v1/sandboxes', { from: 'x', env: { A: bad } }],
+    ['create env name', '/v1/sandboxes', { from: 'x', env: { [bad]: 'x' } }],
+    ['create workdir', '/v1/sandboxes', { from: 'x', workdir: `/${bad}` }],
+    ['create user', '/v1/sandboxes', { from: 'x', user: bad }],
+    ['exec text', 'exec', { command: bad }],
+    ['exec argument', 'exec', { command: ['echo', bad] }],
+    ['exec env value', 'exec', { ...exec, env: { A: bad } }],
+    ['exec env name', 'exec', { ...exec, env: { [bad]: '1' } }],
+    ['exec cwd', 'exec', { ...exec, cwd: bad }],
+    ['exec user', 'exec', { ...exec, user: bad }],
+    ['run env', '/v1/runs', { ...run, env: { A: bad } }],
+    ['run workdir', '/v1/runs', { ...run, workdir: `/${bad}` }],
+    ['run user', '/v1/runs', { ...run, user: bad }],
+    ['run setup', '/v1/runs', { ...run, setup: [['echo', bad]] }],
+    ['grade command', '/v1/runs', { ...run, grade: { ...grade, command: bad } }],
+    ['grade env', '/v1/runs', { ...run, grade: { ...grade, env: { A: bad } } }],
+    ['grade cwd', '/v1/runs', { ...run, grade: { ...grade, cwd: bad } }],
+    ['grade user', '/v1/runs', { ...run, grade: { ...grade, user: bad } }],
+    [
+      'grade file',
+      '/v1/runs',
+      { ...run, grade: { ...grade, files: [{ path: `/${bad}`, blob: 'b', mode: 0o644 }] } },
+    ],
+    ['build run', '/v1/images', build({ kind: 'run', command: bad })],
+    ['build run env', '/v1/images', build({ kind: 'run', command: 'true', env: { A: bad } })],
+    ['build env', '/v1/images', build({ kind: 'env', env: { A: bad } })],
+    ['build workdir', '/v1/images', build({ kind: 'workdir', path: bad })],
+    ['build user', '/v1/images', build({ kind: 'user', user: bad })],
+    ['build shell', '/v1/images', build({ kind: 'shell', command: [bad] })],
+    ['build command', '/v1/images', build({ kind: 'command', command: [bad] })],
+    ['build copy', '/v1/images', build({ kind: 'copy', blob: 'b', to: bad })],
+  ])('%s', async (_, path, json) => {
+    const { id } = await at.sandbox()
+    const url = path === 'exec' ? `/v1/sandboxes/${id}/exec` : path
+    const reply = await at.ask('POST', url, { json })
+    expect(reply.json).toMatchObject({
+      error: { code: 'invalid_request', message: expect.stringMatching(message) },
+    })
+  })
+})
+
 test('a head that is too long, or no HTTP at all, ends that connection alone', async () => {
   const { port } = new URL(at.url)
   const status = await new Promise((resolve, reject) => {

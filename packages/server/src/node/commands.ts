@@ -1,4 +1,4 @@
-import { SandlotError } from '@sandlot/protocol'
+import { argumentBytes, environmentBytes, LIMITS, SandlotError } from '@sandlot/protocol'
 import {
   type ExecHandle,
   type ExecResult,
@@ -86,16 +86,21 @@ export interface Kept {
 const KEPT_EXECS = 16
 const KEPT_BYTES = 2 ** 20
 
-/** A command as the guest takes it: the sandbox's environment, working directory and user where it has none of its own. */
+/**
+ * A command as the guest takes it: the sandbox's environment, working directory and user where it has none of its own.
+ * @throws SandlotError `too_large`
+ */
 export function execSpec(
   lent: Pick<Lent, 'env' | 'workdir' | 'user'>,
   request: Omit<NodeExecRequest, 'sandbox'>,
 ): Omit<ExecRunSpec, 'keep'> {
+  const env = Object.entries({ ...lent.env, ...request.env })
+  checkSize(request.argv, env)
   return {
     world: request.world ?? 'main',
     exec: request.exec,
     argv: request.argv,
-    env: Object.entries({ ...lent.env, ...request.env }),
+    env,
     cwd: resolvePath(lent.workdir, request.cwd),
     user: request.user ?? lent.user,
     ...(request.stdin ? { stdin: request.stdin } : {}),
@@ -103,6 +108,18 @@ export function execSpec(
     ...(request.headBytes === undefined ? {} : { headBytes: request.headBytes }),
     ...(request.tailBytes === undefined ? {} : { tailBytes: request.tailBytes }),
   }
+}
+
+function checkSize(argv: readonly string[], env: readonly [string, string][]): void {
+  const texts = [...argv, ...env.flat()]
+  // A character has three bytes at the most: few commands need to be counted.
+  if (3 * texts.reduce((sum, { length }) => sum + length + 2, 0) <= LIMITS.startBytes) return
+  const [arguments_, environment] = [argumentBytes(argv), environmentBytes(env)]
+  if (arguments_ + environment <= LIMITS.startBytes) return
+  const message = `the command does not start: its arguments (${arguments_} bytes) and its environment (${environment} bytes, the sandbox's included) are more than ${LIMITS.startBytes} bytes together`
+  throw new SandlotError('too_large', message, {
+    hint: 'Write what is long to a file in the sandbox, and give its path to the command.',
+  })
 }
 
 /** A path below the working directory, or absolute as it is. */

@@ -64,9 +64,9 @@ test('a sandbox that dies alone tells why, to whoever asks for it', async () => 
 })
 
 test('a sandbox ends when nobody used it for its time, and not before', async () => {
-  await using at = await startTestDaemon({ script: () => ({ delayMs: 1_500 }) })
-  const idle = await at.sandbox({ keepWarm: 1 })
-  const used = await at.sandbox({ keepWarm: 1 })
+  await using at = await startTestDaemon({ script: () => ({ delayMs: 2_500 }) })
+  const idle = await at.sandbox({ keepWarm: 1_000 })
+  const used = await at.sandbox({ keepWarm: 1_000 })
   const running = at.exec(used.id, 'true')
   const stateOf = async (id: string) =>
     ((await at.ask('GET', `/v1/sandboxes/${id}`)).json as { state: string }).state
@@ -80,7 +80,7 @@ test('a sandbox ends when nobody used it for its time, and not before', async ()
 
 test('a lifetime ends it, used or not', async () => {
   await using at = await startTestDaemon({ script: () => ({ hangs: true }) })
-  const { id } = await at.sandbox({ lifetime: 50 })
+  const { id } = await at.sandbox({ lifetime: 1_000 })
   expect(await at.exec(id, 'sleep')).toMatchObject({ status: 410, code: 'sandbox_gone' })
   expect((await at.ask('GET', `/v1/sandboxes/${id}`)).json).toMatchObject({
     ending: { kind: 'expired' },

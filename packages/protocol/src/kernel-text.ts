@@ -1,0 +1,50 @@
+/** Text that reaches the kernel of a sandbox. What it can't take is refused here, where the field has a name. */
+import { z } from 'zod'
+import { LIMITS } from './limits.ts'
+
+/** Half a character, as a text that was cut may end in, has no bytes. */
+const HALF_CHARACTER = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
+
+/** An argument, a value, a path. */
+export const kernelText = z
+  .string()
+  .refine((text) => !text.includes('\0'), 'holds a NUL character')
+  .refine((text) => !HALF_CHARACTER.test(text), 'holds half a character (a lone surrogate)')
+
+/** A name, `uid` or `uid:gid`. */
+export const userName = kernelText.min(1, 'the user is empty').max(LIMITS.userLength)
+
+/** Where commands start: an absolute path. */
+export const workingDirectory = kernelText
+  .startsWith('/', 'not an absolute path')
+  .max(LIMITS.pathBytes)
+
+export const environment = z
+  .record(
+    kernelText.regex(/^[^=]+$/, 'a name of an environment variable is not empty and holds no ='),
+    kernelText,
+  )
+  .refine(
+    (value) => Object.keys(value).length <= LIMITS.envItems,
+    `more than ${LIMITS.envItems} variables`,
+  )
+  .refine(
+    (value) => environmentBytes(Object.entries(value)) <= LIMITS.envBytes,
+    `longer than ${LIMITS.envBytes} bytes: write it to a file in the sandbox`,
+  )
+
+/** Of names and values, as the kernel counts them. */
+export function environmentBytes(entries: readonly (readonly [string, string])[]): number {
+  return entries.reduce((sum, [name, value]) => sum + utf8Bytes(name) + utf8Bytes(value) + 2, 0)
+}
+
+/** Of arguments, as the kernel counts them. */
+export function argumentBytes(argv: readonly string[]): number {
+  return argv.reduce((sum, argument) => sum + utf8Bytes(argument) + 1, 0)
+}
+
+function utf8Bytes(text: string): number {
+  return encoder.encode(text).length
+}
+
+const encoder = new TextEncoder()
