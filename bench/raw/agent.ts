@@ -29,7 +29,7 @@ export class RawAgent {
       const mux: Mux = new Mux({
         side: 'dialler',
         transport: {
-          write: (bytes) => input.write(bytes),
+          write: (bytes, done) => input.write(bytes, done),
           onDrain: (resume) => input.on('drain', resume),
         },
         onHello: () => resolve(new RawAgent(mux)),

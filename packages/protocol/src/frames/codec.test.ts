@@ -44,6 +44,44 @@ test('frames come out as they went in, whatever the chunks and the padding', () 
   )
 })
 
+test('chunks that are only lent may be written over as soon as they were taken', () => {
+  fc.assert(
+    fc.property(fc.array(anyFrame, { maxLength: 8 }), fc.array(fc.nat(90_000)), (frames, cuts) => {
+      const got: Frame[] = []
+      const decoder = new FrameDecoder((type, channel, stream, payload) => {
+        got.push({ type, channel, stream, payload })
+      })
+      for (const chunk of split(join(frames.map(encode)), cuts)) {
+        const lent = Buffer.from(chunk)
+        decoder.pushLent(lent)
+        lent.fill(0xee)
+      }
+      expect(got).toEqual(frames)
+    }),
+    { numRuns: 100 },
+  )
+})
+
+test('what a writer lent is written to again when it is done with, and not before', () => {
+  const [first, second, third] = [1, 2, 3].map((fill) => new Uint8Array(40_000).fill(fill))
+  const writer = new FrameWriter()
+  const lend = (payload = new Uint8Array()) => {
+    writer.frame(FRAME.data, 0, 1, payload)
+    return writer.lend()
+  }
+  const [bytes, done] = lend(first)
+  const [others] = lend(second)
+  expect(others.buffer).not.toBe(bytes.buffer)
+  expect(bytes).toEqual(encodeFrame(FRAME.data, 0, 1, first ?? bytes))
+  done()
+  // Said twice it is still given back once.
+  done()
+  const [again] = lend(third)
+  const [another] = lend(first)
+  expect(again.buffer).toBe(bytes.buffer)
+  expect(another.buffer).not.toBe(bytes.buffer)
+})
+
 test('a writer gives the same bytes as single frames', () => {
   fc.assert(
     fc.property(fc.array(anyFrame, { maxLength: 8 }), (frames) => {

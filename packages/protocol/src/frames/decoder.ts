@@ -15,6 +15,7 @@ import { findPrey, type Prey } from './hunt.ts'
 
 const { header: HEADER, overhead: OVERHEAD } = FRAME_LIMITS
 const NOTHING = new Uint8Array(0)
+const LENT_COPY_BYTES_MAX = 16_384
 
 /**
  * Cuts a byte stream into frames, whatever the chunks. It holds one frame at most.
@@ -24,7 +25,8 @@ const NOTHING = new Uint8Array(0)
  * frame was wrong, behind the whole frame, whose payload is never searched. A decoder that has thrown and does
  * not hunt throws again.
  *
- * A payload is a view on its chunk where it lies whole in it, so chunks must not be written to again.
+ * A payload is a view on its chunk where it lies whole in it, so chunks must not be written to again; `pushLent` takes chunks that
+ * will be.
  */
 export class FrameDecoder {
   readonly #sink: FrameSink
@@ -34,6 +36,8 @@ export class FrameDecoder {
   #prey: Prey | undefined
   #failure: MalformedFrame | undefined
   #rest: Uint8Array<ArrayBuffer> = NOTHING
+  /** The chunk at hand is only lent. */
+  #lent = false
 
   constructor(sink: FrameSink, options: { hunt?: Prey } = {}) {
     this.#sink = sink
@@ -77,6 +81,23 @@ export class FrameDecoder {
     }
   }
 
+  /** As `push`; the chunk's bytes may change as soon as it returns. */
+  pushLent(chunk: Uint8Array): void {
+    // Few bytes are copied at once, many frame by frame, each to a buffer of its own that can be given back.
+    const copied = chunk.length <= LENT_COPY_BYTES_MAX
+    this.#lent = !copied
+    try {
+      // Not a Buffer, whose slices would be views.
+      this.push(
+        copied
+          ? new Uint8Array(chunk)
+          : new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length),
+      )
+    } finally {
+      this.#lent = false
+    }
+  }
+
   /** Looks for the prey; when it is found the hunt is over and it is decoded from where it lies. */
   #seek(prey: Prey, bytes: Uint8Array, from: number): number {
     const found = findPrey(prey, bytes, from)
@@ -98,7 +119,9 @@ export class FrameDecoder {
       return bytes.length
     }
     const end = at + total
-    const payload = new Uint8Array(bytes.buffer, bytes.byteOffset + at + HEADER, total - OVERHEAD)
+    const payload = this.#lent
+      ? bytes.slice(at, end).subarray(HEADER, total - 1)
+      : new Uint8Array(bytes.buffer, bytes.byteOffset + at + HEADER, total - OVERHEAD)
     const fault = bodyFault(bytes[at + 1], payload, bytes[end - 1])
     if (fault) this.#fail(fault, bytes.slice(end))
     this.#sink(bytes[at + 1] as FrameType, bytes[at + 2] ?? 0, read32(bytes, at + 4), payload)

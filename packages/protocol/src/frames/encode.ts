@@ -8,6 +8,7 @@ import {
   takesPayload,
 } from './frame.ts'
 import { encodePayload, type PayloadMap } from './payload.ts'
+import { returnWriteBuffer, takeWriteBuffer, WRITE_BUFFER_BYTES } from './write-buffers.ts'
 
 /** One frame in bytes of its own. `FrameWriter` is the way for many. */
 export function encodeFrame(
@@ -90,11 +91,22 @@ export class FrameWriter {
   /** What was written, in bytes that are the caller's; the writer begins anew. */
   take(): Uint8Array {
     const written = this.#buffer.subarray(0, this.#length)
-    const small = this.#length <= COPY_BYTES_MAX
+    const small = this.#length <= COPY_BYTES_MAX && this.#buffer.length < WRITE_BUFFER_BYTES
     this.#length = 0
     if (small) return written.slice()
     this.#buffer = NOTHING
     return written
+  }
+
+  /** The same, lent: when the bytes are done with, they are written to again. Without the call they are the caller's. */
+  lend(): [bytes: Uint8Array, done: () => void] {
+    const bytes = this.take()
+    let lent: Uint8Array | undefined = bytes
+    const done = () => {
+      if (lent) returnWriteBuffer(lent)
+      lent = undefined
+    }
+    return [bytes, done]
   }
 
   /** Drops what was written. */
@@ -116,8 +128,13 @@ export class FrameWriter {
   #reserve(bytes: number): void {
     const needed = this.#length + bytes
     if (needed <= this.#buffer.length) return
-    const grown = new Uint8Array(Math.max(needed, BUFFER_BYTES_MIN, 2 * this.#length))
+    const grown = bufferFor(needed)
     grown.set(this.#buffer.subarray(0, this.#length))
     this.#buffer = grown
   }
+}
+
+function bufferFor(bytes: number): Uint8Array<ArrayBuffer> {
+  if (bytes <= BUFFER_BYTES_MIN) return new Uint8Array(BUFFER_BYTES_MIN)
+  return bytes <= WRITE_BUFFER_BYTES ? takeWriteBuffer() : new Uint8Array(2 * bytes)
 }

@@ -29,6 +29,7 @@ export {
   PayloadRefused,
   PayloadTooLarge,
 } from './payload.ts'
+export { releasePayload } from './release.ts'
 export {
   ConnectionLost,
   MuxBusy,

@@ -13,10 +13,11 @@ import type { StreamHost } from './stream-host.ts'
 /** Where a multiplexer's bytes go. It is ordered and reliable; the mux never closes it. */
 export interface FrameTransport {
   /**
-   * Takes whole frames, one or several at once; the array is the transport's from then on. False: it is
-   * congested, and the mux writes nothing more until the callback given to `onDrain` is called.
+   * Takes whole frames, one or several at once; the array is the transport's until it calls `done`, after which it is written
+   * to again. A transport that never calls it keeps the array. False: it is congested, and the mux writes nothing
+   * more until the callback given to `onDrain` is called.
    */
-  write(bytes: Uint8Array): boolean | undefined
+  write(bytes: Uint8Array, done: () => void): boolean | undefined
   /** Called once, by the constructor: `resume` is to be called whenever a congested transport has drained. */
   onDrain(resume: () => void): void
 }
@@ -263,7 +264,7 @@ export class Mux {
       while (!this.#congested && !this.#closedBy) {
         while (this.#writer.length < WRITE_BYTES && this.#round.writeTurn(this.#writer)) {}
         if (this.#writer.length === 0) return
-        this.#congested = this.#options.transport.write(this.#writer.take()) === false
+        this.#congested = this.#options.transport.write(...this.#writer.lend()) === false
       }
     } catch (error) {
       this.close(new ConnectionLost('the transport failed', { cause: error }))

@@ -48,7 +48,9 @@ export {
 /** Text (UTF-8) or raw bytes; without a NUL byte. */
 export type GuestText = string | Uint8Array
 
-/** Bytes on their way into a guest. An iterable is read only as fast as the guest takes it. */
+/**
+ * Bytes on their way into a guest. An iterable is read only as fast as the guest takes it; what it yields is the guest's.
+ */
 export type GuestBytes = Uint8Array | AsyncIterable<Uint8Array>
 
 export interface GuestWait {

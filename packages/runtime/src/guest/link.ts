@@ -46,7 +46,7 @@ export class GuestLink {
     this.#mux = new Mux({
       side: 'dialler',
       transport: {
-        write: (bytes) => pipes.input.write(bytes),
+        write: (bytes, done) => pipes.input.write(bytes, done),
         onDrain: (resume) => pipes.input.on('drain', resume),
       },
       limits: { streams: GUEST_LIMITS.streams, controlBytes: GUEST_LIMITS.controlBytes },
@@ -174,15 +174,15 @@ export class GuestLink {
       },
       { hunt: { type: 'syncAck', nonce } },
     )
-    output.on('data', (chunk) => {
+    this.#pipes.onBytes = (bytes) => {
       if (this.#lostBy) return
       this.#heartbeat.heard()
       try {
-        decoder.push(chunk)
+        decoder.pushLent(bytes)
       } catch (error) {
         this.breach((error as Error).message, error)
       }
-    })
+    }
     output.on('end', () => this.lose('exited', 'end of file on its output'))
     for (const pipe of [input, output]) {
       pipe.on('error', (error) => this.lose('io', error.message, error))

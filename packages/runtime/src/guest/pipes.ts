@@ -11,8 +11,10 @@ const statFile = promisify(fstat)
 export interface Pipes {
   /** Towards the guest. */
   readonly input: Socket
-  /** From the guest. Its end of file is the sandbox's death. */
+  /** From the guest. Its end of file is the sandbox's death. Its bytes go to `onBytes` from `resume` on. */
   readonly output: Socket
+  /** Gets what came; the array is written to again as soon as it returns. */
+  onBytes: (bytes: Uint8Array) => void
   /** Closes both; the guest lives on. Idempotent. */
   close(): Promise<void>
 }
@@ -61,19 +63,40 @@ export async function openPipes(paths: PipePaths, resuming: boolean): Promise<Pi
 
 function wrap(inputDescriptor: number, outputDescriptor: number): Pipes {
   const input = new Socket({ fd: inputDescriptor, readable: false, writable: true })
-  const output = new Socket({ fd: outputDescriptor, readable: true, writable: false })
+  const output = new Socket({
+    fd: outputDescriptor,
+    readable: true,
+    writable: false,
+    onread: {
+      buffer: () => {
+        readBuffer ??= new Uint8Array(READ_BYTES)
+        return readBuffer
+      },
+      callback: (count, buffer) => {
+        pipes.onBytes(buffer.subarray(0, count))
+        return true
+      },
+    },
+  })
   output.pause()
   const gone = Promise.all([closed(input), closed(output)])
-  return {
+  const pipes: Pipes = {
     input,
     output,
+    onBytes: () => {},
     close: async () => {
       input.destroy()
       output.destroy()
       await gone
     },
   }
+  return pipes
 }
+
+/** One read at most: a quarter of what a pipe holds. */
+const READ_BYTES = 2 ** 18
+/** One for all guests, as what is read is handled at once. */
+let readBuffer: Uint8Array | undefined
 
 function closed(socket: Socket): Promise<void> {
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-import { FRAME_LIMITS, type MuxStream } from '@sandlot/protocol/frames'
+import { FRAME_LIMITS, type MuxStream, releasePayload } from '@sandlot/protocol/frames'
 import type { z } from 'zod'
 import type { ContentStream, GuestBytes } from './guest.ts'
 import { GuestError } from './guest-error.ts'
@@ -48,6 +48,7 @@ export async function upload(stream: MuxStream, content: GuestBytes): Promise<vo
       for await (const bytes of content) {
         const taken = await stream.send(UPLOAD, bytes).then(yes, no)
         if (!taken) return
+        releasePayload(bytes)
       }
     }
     stream.end(UPLOAD)

@@ -3,6 +3,7 @@ import { ROUTES, SandlotError } from '@sandlot/protocol'
 import { Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import WebSocket from 'ws'
 import type { Endpoint } from '../config.ts'
+import { maskOptions } from './mask.ts'
 
 /** Until the daemon has greeted. */
 const OPEN_TIMEOUT_MS = 10_000
@@ -32,6 +33,7 @@ export function openSocket(endpoint: Endpoint): Promise<Socket> {
     headers: { authorization: `Bearer ${apiKey}` },
     maxPayload: MESSAGE_BYTES_MAX,
     perMessageDeflate: false,
+    ...maskOptions(url),
   })
   socket.binaryType = 'nodebuffer'
   return new Promise((resolve, reject) => {
@@ -108,10 +110,14 @@ function muxOver(socket: WebSocket, onHello: () => void): Mux {
     side: 'dialler',
     limits: { streams: STREAMS_MAX },
     transport: {
-      write(bytes) {
+      write(bytes, done) {
         if (socket.readyState !== WebSocket.OPEN) return true
         for (let start = 0; start < bytes.length; start += MESSAGE_BYTES) {
-          socket.send(bytes.subarray(start, start + MESSAGE_BYTES), () => isFree() && resume())
+          const end = start + MESSAGE_BYTES
+          socket.send(bytes.subarray(start, end), () => {
+            if (end >= bytes.length) done()
+            if (isFree()) resume()
+          })
         }
         return isFree()
       },

@@ -1,5 +1,5 @@
 import type { ExecEnd } from '@sandlot/protocol'
-import type { MuxStream } from '@sandlot/protocol/frames'
+import { type MuxStream, releasePayload } from '@sandlot/protocol/frames'
 import type { ExecHandle, ExecOffsets, ExecResult } from '@sandlot/runtime'
 
 export const STDIN = 0
@@ -41,6 +41,7 @@ async function forward(
     next[channel] = offset + bytes.length
     sentBytes += bytes.length
     await stream.send(number, bytes)
+    releasePayload(bytes)
   }
   return sentBytes
 }

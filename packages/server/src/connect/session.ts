@@ -58,11 +58,15 @@ export function serveSocket(socket: WebSocket, session: Session): void {
     side: 'dialled',
     limits: { streams: SERVER_LIMITS.streams },
     transport: {
-      write(bytes) {
+      write(bytes, done) {
         if (socket.readyState !== socket.OPEN) return true
         // A burst of control frames may be larger than what a client takes in one message; frames may be cut anywhere.
         for (let start = 0; start < bytes.length; start += MESSAGE_BYTES) {
-          socket.send(bytes.subarray(start, start + MESSAGE_BYTES), () => isFree() && resume())
+          const end = start + MESSAGE_BYTES
+          socket.send(bytes.subarray(start, end), () => {
+            if (end >= bytes.length) done()
+            if (isFree()) resume()
+          })
         }
         return isFree()
       },

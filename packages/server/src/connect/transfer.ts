@@ -1,4 +1,4 @@
-import type { MuxStream, PayloadMap } from '@sandlot/protocol/frames'
+import { type MuxStream, type PayloadMap, releasePayload } from '@sandlot/protocol/frames'
 import type { Lent } from '../node/lend.ts'
 import type { Session } from './session.ts'
 
@@ -25,6 +25,9 @@ export async function transfer(
 
 /** Sends all of it, as fast as the client takes it. */
 export async function sendAll(stream: MuxStream, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-  for await (const chunk of bytes) await stream.send(OUTPUT, chunk)
+  for await (const chunk of bytes) {
+    await stream.send(OUTPUT, chunk)
+    releasePayload(chunk)
+  }
   stream.end(OUTPUT)
 }
