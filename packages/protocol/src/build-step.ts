@@ -64,7 +64,7 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
         expand: z.boolean().optional(),
       })
       .strict(),
-    /** Made when it is missing, for the user that holds at that step. `expand` as of `env`. */
+    /** Made when it is missing, by root as in a Dockerfile. `expand` as of `env`. */
     z.object({ kind: z.literal('workdir'), path, expand: z.boolean().optional() }).strict(),
     z.object({ kind: z.literal('user'), user: userName }).strict(),
     /** What a `run` of text is given to. Default: `/bin/sh -c`. */

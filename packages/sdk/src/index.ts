@@ -32,8 +32,14 @@ export {
   type PythonFunctionTest,
   pythonFunction,
 } from './graders/python-function.ts'
-export { Image, type ImageDescription } from './image/image.ts'
+export { Image, ImageDescription } from './image/image.ts'
 export type { Images } from './image/images.ts'
+export type {
+  CopyOptions,
+  DockerfileOptions,
+  LocalCopyOptions,
+  RunOptions,
+} from './image/local-step.ts'
 export type { BuildOptions, ImageLike } from './image/resolve.ts'
 export type { LocalOptions } from './local/local.ts'
 export type {

@@ -8,9 +8,8 @@ import {
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isOutage } from '../connection/failure.ts'
-import { localStat, tarOf } from '../sandbox/tree-upload.ts'
-import { putFile, putStream } from './blob.ts'
 import type { ImageDescription } from './image.ts'
+import { sourceOf } from './source.ts'
 
 /** An image that was built, its description, or its id. */
 export type ImageLike = string | ImageDescription | ImageView
@@ -41,7 +40,7 @@ export async function buildImage(
   options: BuildOptions = {},
 ): Promise<ImageView> {
   const { signal } = options
-  const json = await sourceOf(context, description, signal ? { signal } : {})
+  const json = await sourceOf(context, description, options)
   const outage = context.connection.outage()
   for (;;) {
     try {
@@ -67,30 +66,6 @@ async function buildOnce(
     else throw SandlotError.fromEnvelope(errorEnvelope.parse({ error: news.error }))
   }
   throw new SandlotError('connection_lost', 'the connection broke while the image was being built')
-}
-
-async function sourceOf(
-  context: ClientContext,
-  description: ImageDescription,
-  waiting: Waiting,
-): Promise<ImageSource> {
-  if (description.kind === 'debian') return { ...description, packages: [...description.packages] }
-  const { kind, path } = description
-  const found = await localStat(path)
-  if (found.isDirectory()) {
-    if (kind === 'tar') {
-      throw new SandlotError('invalid_request', `${path} is a directory`, {
-        hint: 'Use Image.directory for it.',
-      })
-    }
-    return { kind, blob: await putStream(context, tarOf(path), waiting) }
-  }
-  if (kind === 'directory') {
-    throw new SandlotError('invalid_request', `${path} is not a directory`, {
-      hint: 'Use Image.tar for a tar file.',
-    })
-  }
-  return { kind, blob: await putFile(context, path, waiting) }
 }
 
 async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string> {

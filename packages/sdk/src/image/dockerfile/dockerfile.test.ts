@@ -1,0 +1,293 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { temporaryDirectory } from '@sandlot/testkit'
+import * as tar from 'tar-stream'
+import { expect, test } from 'vitest'
+import type { ImageDescription } from '../image.ts'
+import type { DockerfileOptions, LocalStep } from '../local-step.ts'
+import { readDockerfile } from './dockerfile.ts'
+
+interface Read {
+  readonly base: unknown
+  readonly steps: readonly unknown[]
+  readonly notes: readonly string[]
+}
+
+/** What a Dockerfile becomes, with the names in each copied tar. */
+async function read(
+  text: string,
+  files: Readonly<Record<string, string | Uint8Array>> = {},
+  options: DockerfileOptions = {},
+): Promise<Read> {
+  await using directory = await temporaryDirectory()
+  for (const [name, content] of Object.entries({ Dockerfile: text, ...files })) {
+    const path = join(directory.path, name)
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, content)
+  }
+  const notes: string[] = []
+  const path = join(directory.path, 'Dockerfile')
+  const image = await readDockerfile(path, options, (line) => notes.push(line))
+  return { ...(await plainOf(image)), notes }
+}
+
+async function plainOf({ base, steps }: ImageDescription): Promise<Pick<Read, 'base' | 'steps'>> {
+  const plain: unknown[] = []
+  for (const step of steps) plain.push(await plainStep(step))
+  return { base, steps: plain }
+}
+
+async function plainStep(step: LocalStep): Promise<unknown> {
+  if (step.kind === 'copyFrom') return { ...step, source: await plainOf(step.source) }
+  if (step.kind !== 'copy') return step
+  const { content, ...rest } = step
+  const { bytes, file } = await content.tar()
+  const parts: Uint8Array[] = []
+  for await (const part of bytes) parts.push(part)
+  return { ...rest, file, entries: await entriesOf(Buffer.concat(parts)) }
+}
+
+async function entriesOf(bytes: Buffer): Promise<string[] | string> {
+  if (bytes[0] === 0x1f) return 'gzip'
+  const extract = tar.extract()
+  extract.end(bytes)
+  const names: string[] = []
+  for await (const entry of extract) {
+    const text: Uint8Array[] = []
+    for await (const part of entry) text.push(part as Uint8Array)
+    const { name, type } = entry.header
+    names.push(type === 'file' ? `${name}: ${Buffer.concat(text).toString()}` : `${name} (${type})`)
+  }
+  return names
+}
+
+const PYTHON = { kind: 'registry', reference: 'python:3.12' }
+
+test('a Dockerfile as people write them', async () => {
+  const { base, steps, notes } = await read(
+    `# syntax=docker/dockerfile:1
+ARG VERSION=3.12
+FROM --platform=linux/amd64 python:\${VERSION} AS base
+ARG EXTRA=dev
+ENV A=1 B="two words" \\
+    # said between
+    C=$EXTRA
+ENV OLD some value
+ENV PATH=/opt/bin:$PATH PRICE=5\\$
+WORKDIR $HOME/app
+RUN pip install \\
+  # the first
+  foo \\
+
+  bar
+RUN ["echo", "a b"]
+COPY requirements.txt .
+COPY --chown=me:me --chmod=755 src/ /app/src
+LABEL org.name="x y" v=$C
+USER me
+SHELL ["/bin/bash", "-c"]
+ENTRYPOINT ["python3"]
+CMD run it
+EXPOSE 80
+VOLUME /data
+HEALTHCHECK CMD true
+`,
+    { 'requirements.txt': 'foo', 'src/a.py': 'a', 'src/b/c.py': 'c' },
+  )
+  expect(base).toEqual(PYTHON)
+  expect(steps).toEqual([
+    { kind: 'env', env: { A: '1', B: 'two words', C: 'dev' } },
+    { kind: 'env', env: { OLD: 'some value' } },
+    { kind: 'env', env: { PATH: '/opt/bin:${PATH}', PRICE: '5$$' }, expand: true },
+    { kind: 'workdir', path: '${HOME}/app', expand: true },
+    { kind: 'run', command: 'pip install   foo   bar', env: { EXTRA: 'dev' } },
+    { kind: 'run', command: ['echo', 'a b'], env: { EXTRA: 'dev' } },
+    { kind: 'copy', to: '.', file: true, entries: ['requirements.txt: foo'] },
+    {
+      kind: 'copy',
+      to: '/app/src',
+      file: false,
+      owner: 'me:me',
+      mode: 0o755,
+      entries: ['a.py: a', 'b (directory)', 'b/c.py: c'],
+    },
+    { kind: 'labels', labels: { 'org.name': 'x y', v: 'dev' } },
+    { kind: 'user', user: 'me' },
+    { kind: 'shell', command: ['/bin/bash', '-c'] },
+    { kind: 'command', entrypoint: ['python3'] },
+    { kind: 'command', command: ['/bin/bash', '-c', 'run it'] },
+  ])
+  expect(notes).toEqual([
+    'Dockerfile line 25: VOLUME has no effect in a sandbox',
+    'Dockerfile line 26: HEALTHCHECK has no effect in a sandbox',
+  ])
+})
+
+test('stages are a tree, of which only the needed ones are there', async () => {
+  const text = `FROM python:3.12 AS build
+ENV V=1
+RUN make
+FROM nobody AS unused
+RUN false
+FROM build
+COPY --from=build /out/*.whl /wheels/
+COPY --from=0 /etc/x /etc/x
+COPY --from=busybox:1 /bin/busybox /bin/
+RUN echo $V
+`
+  const build = {
+    base: PYTHON,
+    steps: [
+      { kind: 'env', env: { V: '1' } },
+      { kind: 'run', command: 'make' },
+    ],
+  }
+  const { base, steps } = await read(text)
+  expect(base).toEqual(PYTHON)
+  expect(steps).toEqual([
+    ...build.steps,
+    { kind: 'copyFrom', source: build, paths: ['/out/*.whl'], to: '/wheels/' },
+    { kind: 'copyFrom', source: build, paths: ['/etc/x'], to: '/etc/x' },
+    {
+      kind: 'copyFrom',
+      source: { base: { kind: 'registry', reference: 'busybox:1' }, steps: [] },
+      paths: ['/bin/busybox'],
+      to: '/bin/',
+    },
+    { kind: 'run', command: 'echo $V' },
+  ])
+  expect(await read(text, {}, { target: 'BUILD' })).toMatchObject(build)
+})
+
+test('here-documents', async () => {
+  const { steps } = await read(`FROM scratch
+ARG N=1
+RUN <<EOF
+echo "$N"
+  # stays
+EOF
+RUN python3 <<'PY'
+print('$N')
+PY
+COPY <<A <<"B" /dir/
+n is $N
+A
+n is $N
+B
+COPY <<-one /etc/one
+\tx
+\tone
+RUN true
+`)
+  const env = { N: '1' }
+  expect(steps).toEqual([
+    { kind: 'run', command: 'echo "$N"\n  # stays\n', env },
+    { kind: 'run', command: "python3 <<'PY'\nprint('$N')\nPY", env },
+    { kind: 'copy', to: '/dir/', file: false, entries: ['A: n is 1\n', 'B: n is $N\n'] },
+    { kind: 'copy', to: '/etc/one', file: true, entries: ['one: x\n'] },
+    { kind: 'run', command: 'true', env },
+  ])
+})
+
+test('patterns, several sources and what is ignored', async () => {
+  const files = {
+    'a.txt': 'a',
+    'b.txt': 'b',
+    'c.md': 'c',
+    'd/e.txt': 'e',
+    '.dockerignore': 'b.*\nDockerfile',
+  }
+  const { steps } = await read('FROM scratch\nCOPY *.txt *.md /to\nCOPY . /all\nCOPY d /d', files)
+  expect(steps).toEqual([
+    { kind: 'copy', to: '/to/', file: false, entries: ['a.txt: a', 'c.md: c'] },
+    {
+      kind: 'copy',
+      to: '/all',
+      file: false,
+      entries: [
+        '.dockerignore: b.*\nDockerfile',
+        'a.txt: a',
+        'c.md: c',
+        'd (directory)',
+        'd/e.txt: e',
+      ],
+    },
+    { kind: 'copy', to: '/d', file: false, entries: ['e.txt: e'] },
+  ])
+})
+
+test('ADD unpacks archives of this machine, and copies the rest', async () => {
+  const pack = tar.pack()
+  pack.entry({ name: 'in' }, 'x')
+  pack.finalize()
+  const parts: Uint8Array[] = []
+  for await (const part of pack as unknown as AsyncIterable<Uint8Array>) parts.push(part)
+  const bytes = Buffer.concat(parts)
+  const files = {
+    'plain.tar': bytes,
+    'packed.tgz': gzipSync(bytes),
+    'text.gz': gzipSync('text'),
+    'a.txt': 'a',
+  }
+  const { steps } = await read('FROM scratch\nADD plain.tar packed.tgz text.gz a.txt /to/', files)
+  expect(steps).toEqual(
+    [
+      { kind: 'copy', to: '/to/', file: false, entries: ['in: x'] },
+      { kind: 'copy', to: '/to/', file: false, entries: 'gzip' },
+      { kind: 'copy', to: '/to/', file: false, entries: 'gzip' },
+      { kind: 'copy', to: '/to/', file: false, entries: ['a.txt: a'] },
+    ].map((step, index) => (index === 2 ? { ...step, entries: expect.anything() } : step)),
+  )
+})
+
+test('the content of a step does not hang on times', async () => {
+  await using directory = await temporaryDirectory()
+  await writeFile(join(directory.path, 'a'), 'x')
+  await symlink('a', join(directory.path, 'link'))
+  const { steps } = await readAt(directory.path, 'FROM scratch\nCOPY . /x\n')
+  expect(steps).toEqual([
+    {
+      kind: 'copy',
+      to: '/x',
+      file: false,
+      entries: ['Dockerfile: FROM scratch\nCOPY . /x\n', 'a: x', 'link (symlink)'],
+    },
+  ])
+})
+
+async function readAt(directory: string, text: string) {
+  await writeFile(join(directory, 'Dockerfile'), text)
+  return await plainOf(await readDockerfile(join(directory, 'Dockerfile'), {}, () => {}))
+}
+
+test.each<[name: string, text: string, says: RegExp]>([
+  ['nothing', '# only a comment\n', /holds no instruction/],
+  ['no FROM', 'RUN true', /line 1: RUN stands before FROM/],
+  ['an unknown instruction', 'FROM a\nFOO bar', /line 2: FOO is not supported/],
+  ['ONBUILD', 'FROM a\n\nONBUILD RUN x', /line 3: ONBUILD is not supported/],
+  ['a secret', 'FROM a\nRUN --mount=type=secret,id=x y', /line 2: RUN --mount=type=secret,id=x/],
+  ['a host network', 'FROM a\nRUN --network=host y', /--network=host is not supported/],
+  ['a URL', 'FROM a\nADD https://example.org/x /x', /ADD of https:\/\/example\.org\/x/],
+  ['a missing file', 'FROM a\nCOPY nowhere /x', /line 2: COPY finds no nowhere in/],
+  ['an unknown flag', 'FROM a\nCOPY --parents Dockerfile /x', /--parents/],
+  ['no destination', 'FROM a\nCOPY Dockerfile', /needs a source and a destination/],
+  ['a variable of the base', 'FROM a\nCOPY Dockerfile $HOME/x', /uses \$HOME, which/],
+  ['another platform', 'FROM --platform=linux/arm64 a', /--platform=linux\/arm64 is not supported/],
+  ['no such stage', 'FROM a\nCOPY --from=3 /x /x', /no such stage/],
+  ['FROM of too much', 'FROM a b c d', /names no image/],
+  ['a value that is missing', 'FROM a\nENV A', /gives A no value/],
+])('%s is refused with its line', async (_, text, says) => {
+  await expect(read(text)).rejects.toMatchObject({
+    code: 'image_source_invalid',
+    message: expect.stringMatching(says),
+    hint: expect.any(String),
+  })
+})
+
+test('an ARG that nobody declares is told of, a target that is missing refused', async () => {
+  expect(await read('FROM a', {}, { args: { X: '1' } })).toMatchObject({
+    notes: ['no ARG of the Dockerfile is named X'],
+  })
+  await expect(read('FROM a AS b', {}, { target: 'c' })).rejects.toThrow(/no stage c/)
+})

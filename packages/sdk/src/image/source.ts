@@ -1,0 +1,95 @@
+/** From a description to the source on the wire: contents become blobs, of which only those are sent that the daemon lacks. */
+import { type BuildStep, type ImageSource, SandlotError } from '@sandlot/protocol'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { localStat, tarOf } from '../sandbox/tree-upload.ts'
+import { putFile, putStream } from './blob.ts'
+import type { ImageDescription } from './image.ts'
+import type { ImageBase, LocalStep } from './local-step.ts'
+
+export interface SourceOptions extends Waiting {
+  readonly onLog?: (line: string) => void
+}
+
+/** @throws SandlotError when a path of this machine can't be read, or a Dockerfile is refused */
+export async function sourceOf(
+  context: ClientContext,
+  { base, steps, policy }: ImageDescription,
+  options: SourceOptions = {},
+): Promise<ImageSource> {
+  const begin = await baseSource(context, base, options)
+  if (steps.length === 0) return begin
+  const built: BuildStep[] = []
+  for (const step of steps) built.push(await wireStep(context, step, options))
+  const network = policy === undefined ? {} : { network: policy }
+  return { kind: 'built', base: begin, steps: built, ...network }
+}
+
+async function wireStep(
+  context: ClientContext,
+  step: LocalStep,
+  options: SourceOptions,
+): Promise<BuildStep> {
+  if (step.kind === 'copyFrom') {
+    return { ...step, source: await sourceOf(context, step.source, options) }
+  }
+  if (step.kind !== 'copy') return step
+  const { content, ...rest } = step
+  const { bytes, file } = await content.tar()
+  const blob = await putStream(context, bytes, waitingOf(options))
+  return { ...rest, blob, ...(file ? { file } : {}) }
+}
+
+async function baseSource(
+  context: ClientContext,
+  base: ImageBase,
+  options: SourceOptions,
+): Promise<ImageSource> {
+  switch (base.kind) {
+    case 'debian':
+    case 'registry':
+    case 'id':
+      return base
+    case 'empty':
+      return { kind: 'tar', blob: await putStream(context, emptyTar(), waitingOf(options)) }
+    case 'dockerfile': {
+      // Its parser is loaded by those alone who have a Dockerfile.
+      const { readDockerfile } = await import('./dockerfile/dockerfile.ts')
+      const note = options.onLog ?? (() => {})
+      const description = await readDockerfile(base.path, base.options, note)
+      return await sourceOf(context, description, options)
+    }
+    default:
+      return await fileSource(context, base, waitingOf(options))
+  }
+}
+
+async function fileSource(
+  context: ClientContext,
+  { kind, path }: Extract<ImageBase, { path: string; kind: 'directory' | 'tar' | 'oci' }>,
+  waiting: Waiting,
+): Promise<ImageSource> {
+  const found = await localStat(path)
+  if (found.isDirectory()) {
+    if (kind === 'tar') {
+      throw new SandlotError('invalid_request', `${path} is a directory`, {
+        hint: 'Use Image.directory for it.',
+      })
+    }
+    return { kind, blob: await putStream(context, tarOf(path), waiting) }
+  }
+  if (kind === 'directory') {
+    throw new SandlotError('invalid_request', `${path} is not a directory`, {
+      hint: 'Use Image.tar for a tar file.',
+    })
+  }
+  return { kind, blob: await putFile(context, path, waiting) }
+}
+
+/** Two blocks of zeros: an archive of nothing. */
+async function* emptyTar(): AsyncGenerator<Uint8Array> {
+  yield new Uint8Array(1_024)
+}
+
+function waitingOf({ signal }: SourceOptions): Waiting {
+  return signal ? { signal } : {}
+}

@@ -1,0 +1,78 @@
+/** Tars of this machine's files, made as they are read. */
+import { createReadStream } from 'node:fs'
+import { lstat, readdir, readlink } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { SandlotError } from '@sandlot/protocol'
+import * as tar from 'tar-stream'
+import { localFailure } from './local-failure.ts'
+
+/** One thing to be packed: where it is here, and its name in the tar. */
+export interface LocalEntry {
+  readonly path: string
+  readonly name: string
+  /** Default: the file's own. */
+  readonly mtime?: Date
+}
+
+/** A tar that `fill` writes, in constant memory. `root` is named where a failure names no path. */
+export function localTar(
+  root: string,
+  fill: (pack: tar.Pack) => Promise<void>,
+): AsyncIterable<Uint8Array> {
+  const pack = tar.pack()
+  fill(pack).then(
+    () => pack.finalize(),
+    (error) => {
+      const at = (error as NodeJS.ErrnoException).path ?? root
+      pack.destroy(localFailure(error, `cannot read ${at}`) as Error)
+    },
+  )
+  // streamx streams iterate as Node's do; their types don't say of what.
+  return pack as unknown as AsyncIterable<Uint8Array>
+}
+
+/** Packs a file, a link, or a directory without its content; owned by root. Says what it was; `other` is not packed. */
+export async function packEntry(
+  pack: tar.Pack,
+  { path, name, mtime }: LocalEntry,
+): Promise<'directory' | 'link' | 'file' | 'other'> {
+  const found = await lstat(path)
+  const mode = found.mode & 0o7777
+  const header = { name, mode, mtime: mtime ?? found.mtime, uid: 0, gid: 0 }
+  if (found.isDirectory()) {
+    await entry(pack, { ...header, type: 'directory' })
+    return 'directory'
+  }
+  if (found.isSymbolicLink()) {
+    await entry(pack, { ...header, type: 'symlink', linkname: await readlink(path) })
+    return 'link'
+  }
+  if (!found.isFile()) return 'other'
+  const sink = pack.entry({ ...header, type: 'file', size: found.size })
+  // A file that grows meanwhile is cut at the size its header promised.
+  if (found.size === 0) sink.end(undefined)
+  else await pipeline(createReadStream(path, { end: found.size - 1 }), sink)
+  return 'file'
+}
+
+/** Sorted, so that the same content is the same tar. A tar's names are UTF-8. */
+export async function namesIn(directory: string): Promise<string[]> {
+  const names = await readdir(directory, { encoding: 'buffer' })
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const decoded = names.map((name) => {
+    try {
+      return decoder.decode(name)
+    } catch (cause) {
+      const shown = JSON.stringify(`${directory}/${name.toString()}`)
+      throw new SandlotError('invalid_request', `the name of ${shown} is not UTF-8`, {
+        hint: 'Rename it, or leave it out of what is uploaded.',
+        cause,
+      })
+    }
+  })
+  return decoded.sort()
+}
+
+function entry(pack: tar.Pack, header: Parameters<tar.Pack['entry']>[0]): Promise<void> {
+  return new Promise((done, fail) => pack.entry(header, (error) => (error ? fail(error) : done())))
+}
