@@ -264,6 +264,28 @@ await story('a batch of rollouts', { pool: 2 }, (given) => {
     ])
   })
 
+  test('an episode that breaks its grader has its 0, and no way out of it', async () => {
+    const breaks = ['rm /bin/sh', 'printf "\\177ELF" >/bin/sh', 'kill -9 1', 'true']
+    await using run = given.client.rollouts.map(
+      breaks.map((command, id) => ({ id, command })),
+      async ({ sandbox, task }) => {
+        await sandbox.exec(['/bin/dash', '-c', task.command]).catch(() => undefined)
+      },
+      {
+        ...{ from: given.image, retry: { infra: 0, grade: 0 } },
+        grade: { run: 'grep -q mounted /brought', files: { '/brought': 'mounted' } },
+      },
+    )
+    const rows = (await run.wait()).sort((a, b) => a.index - b.index)
+    expect(rows.map(({ outcome, reward }) => [outcome, reward])).toEqual([
+      ['graded', 0],
+      ['graded', 0],
+      ['graded', 1],
+      ['graded', 1],
+    ])
+    expect(rows[0]?.error).toContain('on the image alone it works')
+  })
+
   test('a run that is cancelled ends at once, with nothing running', async () => {
     await using run = given.client.rollouts.map(
       Array.from({ length: 8 }, (_, id) => ({ id })),

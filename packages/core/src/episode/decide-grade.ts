@@ -29,7 +29,7 @@ export function decideGraded(decision: Decision, input: InputOf<'graded'>): void
 export function gradeGiven(
   decision: Decision,
   episode: Episode,
-  given: { readonly reward?: unknown; readonly rewards?: unknown },
+  given: { readonly reward?: unknown; readonly rewards?: unknown; readonly cause?: string },
   flags: readonly Flag[] | undefined,
 ): void {
   const verdict = checkReward(given)
@@ -39,7 +39,7 @@ export function gradeGiven(
   }
   const report = attemptOf(episode).report
   const outcome = report?.outcome ?? 'graded'
-  const cause = report?.error ? [report.error] : []
+  const cause = [report?.error, given.cause].filter((line) => line !== undefined && line !== null)
   const settled = settle(decision.run, episode, { outcome, cause, verdict })
   const proven = settled.next === 'final' && decision.run.policy.grade === 'daemon'
   const ending = proven ? { ...settled, proven: true as const } : settled

@@ -65,7 +65,7 @@ function outcomeOfFate(
 ): { outcome: Outcome; budget?: Budget } {
   if (fate.cause === 'stopped' || fate.cause === 'lifetime') return { outcome: 'cancelled_user' }
   const ours = fate.cause !== 'oom_limit'
-  switch (phase === 'grading' && fate.beforeGrader ? 'grade_offered' : phase) {
+  switch (phase === 'grading' && fate.byEpisode ? 'grade_offered' : phase) {
     case 'grade_ready':
     case 'grade_offered':
       // Nothing of a grader has run: what went over the limit was the episode.

@@ -172,13 +172,13 @@ test.each([
   [true, 'sandbox_oom', 0],
   [false, 'grade_error', null],
 ] as const)(
-  'over its memory while the daemon grades, before its grader: %s',
-  (beforeGrader, outcome, reward) => {
+  'over its memory while the daemon grades, by the episode’s doing: %s',
+  (byEpisode, outcome, reward) => {
     const script = started({ ...byCommand, retry: noRetry })
     script.toAgent()
     reported(script, { kind: 'returned' })
     const { episode, attempt, sandbox } = script.last('start_grade')
-    const fate = { cause: 'oom_limit', evidence: 'seen', beforeGrader } as const
+    const fate = { cause: 'oom_limit', evidence: 'seen', byEpisode } as const
     script.tell({ type: 'sandbox_lost', episode, attempt, sandbox, fate })
     expect(script.row()).toMatchObject({ outcome, reward })
   },

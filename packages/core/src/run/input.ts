@@ -178,12 +178,18 @@ export interface SandboxFate {
   readonly cause: 'oom_limit' | 'oom_host' | 'lost' | 'stopped' | 'lifetime'
   readonly evidence: string
   readonly usage?: Usage
-  /** No grader can have run in it: whatever it went over, the episode did. */
-  readonly beforeGrader?: boolean
+  /** Whatever it went over, the episode did: no grader can have run in it, or only one that runs the episode's files. */
+  readonly byEpisode?: boolean
 }
 
 export type GradeResult =
-  | { readonly kind: 'verdict'; readonly reward?: unknown; readonly rewards?: unknown }
+  | {
+      readonly kind: 'verdict'
+      readonly reward?: unknown
+      readonly rewards?: unknown
+      /** Why, where the verdict does not speak for itself. */
+      readonly cause?: string
+    }
   | { readonly kind: 'failed'; readonly cause: string }
 
 export interface Usage {

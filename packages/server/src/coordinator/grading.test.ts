@@ -1,5 +1,6 @@
-import { type GradeSpec, SandlotError } from '@sandlot/protocol'
+import { type ErrorCode, type GradeSpec, SandlotError } from '@sandlot/protocol'
 import { describe, expect, test } from 'vitest'
+import type { NodeExecEnd } from '../node/port.ts'
 import type { SimulatedNodeOptions } from './simulated/node.ts'
 import { overTime, runCreate, simulate, someTasks, startRun } from './simulated/setup.ts'
 import { startSimulatedWorker } from './simulated/worker.ts'
@@ -27,14 +28,89 @@ describe('a grade command', () => {
     [{ exitCode: 0 }, 'graded', 1],
     [{ exitCode: 1 }, 'graded', 0],
     [{ exitCode: 125 }, 'graded', 0],
-    [{ exitCode: 126 }, 'grade_error', null],
-    [{ exitCode: 127 }, 'grade_error', null],
-    [{ exitCode: null, signal: 11 }, 'grade_error', null],
     [{ exitCode: null, signal: 9, timedOut: true, killed: true }, 'grade_timeout', null],
   ] as const)('that ends with %j is %s', async (end, outcome, reward) => {
     const { simulation, row } = await graded({ onExec: () => end })
     await using _ = simulation
     expect(row).toMatchObject({ outcome, reward, data: { kept: true } })
+  })
+
+  const broken: [string, () => Partial<NodeExecEnd>][] = [
+    ['not found', () => ({ exitCode: 127 })],
+    ['not executable', () => ({ exitCode: 126 })],
+    ['a signal', () => ({ exitCode: null, signal: 11 })],
+    ['no start', () => refuse('exec_failed')],
+  ]
+  function refuse(code: ErrorCode): never {
+    throw new SandlotError(code, `refused as ${code}`)
+  }
+
+  describe.each(broken)('that ends with %s', (_, end) => {
+    test('is a 0 where it works on the image alone: the episode broke it', async () => {
+      for (const place of ['world', 'same'] as const) {
+        const onExec: SimulatedNodeOptions['onExec'] = ({ world }) =>
+          world === 'control' ? { exitCode: 1 } : end()
+        const { simulation, row } = await graded({ onExec }, { ...command, in: place })
+        await using _ = simulation
+        expect(row).toMatchObject({ outcome: 'graded', valid: true, reward: 0 })
+        expect(row?.error).toMatch(/^the grade command .*; on the image alone it works/)
+        expect(simulation.node.controlWorlds.size).toBe(1)
+      }
+    })
+
+    test('is grade_error where it does not, or where it had the image alone', async () => {
+      for (const place of ['world', 'clean'] as const) {
+        const { simulation, row } = await graded({ onExec: end }, { ...command, in: place })
+        await using _ = simulation
+        expect(row).toMatchObject({ outcome: 'grade_error', valid: false, reward: null })
+        expect(simulation.node.controlWorlds.size).toBe(place === 'clean' ? 0 : 1)
+      }
+    })
+
+    test('is grade_error where the platform fails meanwhile', async () => {
+      const { simulation, row } = await graded({
+        onExec: end,
+        onOpenGradeWorld: (_, world) => (world === 'control' ? refuse('timeout') : undefined),
+      })
+      await using _ = simulation
+      expect(row).toMatchObject({ outcome: 'grade_error', valid: false, reward: null })
+    })
+  })
+
+  test.each(['timeout', 'internal', 'create_failed'] as const)(
+    'that the platform failed (%s) is never a 0, whatever the image has',
+    async (code) => {
+      const onExec: SimulatedNodeOptions['onExec'] = ({ world }) =>
+        world === 'control' ? { exitCode: 1 } : refuse(code)
+      const { simulation, row } = await graded({ onExec })
+      await using _ = simulation
+      expect(row).toMatchObject({ outcome: 'grade_error', valid: false, reward: null })
+    },
+  )
+
+  test('that takes the sandbox’s memory is sandbox_oom, 0, where it runs the episode’s files', async () => {
+    for (const [place, outcome, reward] of [
+      ['world', 'sandbox_oom', 0],
+      ['clean', 'grade_error', null],
+    ] as const) {
+      const started = Promise.withResolvers<string>()
+      await using simulation = await simulate({
+        onExec({ sandbox }) {
+          started.resolve(sandbox)
+          return new Promise(() => {})
+        },
+      })
+      const grade = { ...command, in: place }
+      const run = runCreate('a', { grade, retry: { grade: 0, infra: 0 } })
+      await startRun(simulation, run, someTasks(1))
+      const worker = await startSimulatedWorker(simulation.coordinator, {
+        run: 'a',
+        work: () => ({ kind: 'returned' }),
+      })
+      simulation.node.kill(await started.promise, 'oom_limit')
+      const [row] = await overTime(simulation, worker)
+      expect(row).toMatchObject({ outcome, reward })
+    }
   })
 
   test('that never ends is grade_timeout, and is stopped', async () => {
@@ -94,13 +170,15 @@ describe('a grade command', () => {
     let tries = 0
     const onExec = () => {
       tries += 1
-      return { exitCode: tries === 1 ? 127 : 0 }
+      return { exitCode: tries <= 2 ? 127 : 0 }
     }
     const { simulation, row } = await graded({ onExec }, command, 1)
     await using _ = simulation
     expect(row).toMatchObject({ outcome: 'graded', reward: 1, attempt: 1 })
     expect(simulation.node.acquired).toHaveLength(1)
-    expect(new Set(simulation.node.started.map(({ exec }) => exec)).size).toBe(2)
+    const { started } = simulation.node
+    expect(new Set(started.map(({ exec }) => exec)).size).toBe(3)
+    expect(started.map(({ world }) => world)).toEqual(['grade', 'control', 'grade'])
   })
 
   test('whose world can’t be opened is grade_error', async () => {

@@ -1,6 +1,7 @@
 import { type AttemptAddress, type GradeResult, isCurrent } from '@sandlot/core'
-import { argvOf, type GradeSpec } from '@sandlot/protocol'
-import type { NodeExecEnd } from '../node/port.ts'
+import type { Clock } from '@sandlot/engine'
+import { argvOf, type ErrorCode, type GradeSpec, SandlotError } from '@sandlot/protocol'
+import type { GraderWorld, NodeExecEnd } from '../node/port.ts'
 import { execId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import {
@@ -31,18 +32,16 @@ export function openGrading(work: SandboxWork): Grading {
   const place = grade?.in ?? 'same'
   const world = place === 'same' ? 'main' : 'grade'
   const shows = place === 'clean' ? 'image' : 'main'
-  /** Sandboxes in which a command grades at this moment, by token. */
-  const grading = new Map<number, string>()
+  /** Commands that grade at this moment, by token. */
+  const grading = new Map<number, { readonly sandbox: string; readonly exec: string }>()
 
   async function start(effect: EffectOf<'start_grade'>) {
-    const { episode, attempt, token, sandbox } = effect
+    const { episode, attempt, token } = effect
     const of = { episode, attempt, token }
-    grading.set(token, sandbox)
     try {
-      const end = await runCommand(grade as CommandGrade, effect)
-      // Over its time: core ends the phase by its own clock, as `grade_timeout`.
-      if (end === undefined || end.timedOut) return
-      actor.post({ type: 'graded', ...of, result: verdictOf(end) })
+      const end = await runIn(world, effect)
+      const result = end && (verdictOf(end) ?? (await blame(end, effect)))
+      if (result) actor.post({ type: 'graded', ...of, result })
     } catch (error) {
       failed(of, error)
     } finally {
@@ -50,34 +49,61 @@ export function openGrading(work: SandboxWork): Grading {
     }
   }
 
-  async function runCommand(
-    spec: CommandGrade,
+  /**
+   * The command gave no verdict. Where the same command gives one on the image alone, whatever it is, the grader is sound and the
+   * episode's files broke it: that is a 0. Otherwise the grader is at fault, and the episode has no reward.
+   */
+  async function blame(
+    end: CommandEnd,
     effect: EffectOf<'start_grade'>,
-  ): Promise<NodeExecEnd | undefined> {
-    const { sandbox, token } = effect
-    await prepare(sandbox, spec.files ?? [])
-    if (!isCurrent(actor.run, effect)) return undefined
-    return await node.exec(
-      {
-        sandbox,
-        exec: execId(record.id, token, 0),
-        world,
-        argv: argvOf(spec.command),
-        ...(spec.env === undefined ? {} : { env: spec.env }),
-        ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
-        ...(spec.user === undefined ? {} : { user: spec.user }),
-        timeoutMs: leftMs(clock, effect.dueMs),
-        headBytes: 0,
-        tailBytes: COORDINATOR_LIMITS.commandTailBytes,
-      },
-      { signal },
-    )
+  ): Promise<GradeResult | undefined> {
+    const cause = `the grade command ${toldOf(end)}`
+    if (place === 'clean') return { kind: 'failed', cause }
+    const control = await runIn('control', effect)
+    if (control === undefined) return undefined
+    if (verdictOf(control) === undefined) return { kind: 'failed', cause }
+    return {
+      kind: 'verdict',
+      reward: 0,
+      cause: `${cause}; on the image alone it works, so what the episode left broke it`,
+    }
   }
 
-  async function prepare(sandbox: string, files: CommandGrade['files'] & {}) {
+  /** Undefined where its time was over, which core ends as `grade_timeout` by its own clock, or nobody wants it any more. */
+  async function runIn(
+    where: 'main' | GraderWorld,
+    effect: EffectOf<'start_grade'>,
+  ): Promise<CommandEnd | undefined> {
+    const { sandbox, token } = effect
+    const spec = grade as CommandGrade
+    const exec = execId(record.id, token, where === 'control' ? 1 : 0)
+    try {
+      await prepare(sandbox, where, spec.files ?? [])
+      if (!isCurrent(actor.run, effect)) return undefined
+      grading.set(token, { sandbox, exec })
+      const end = await node.exec(
+        { ...commandOf(spec, effect, clock), exec, world: where },
+        { signal },
+      )
+      return end.timedOut ? undefined : end
+    } catch (error) {
+      // Anything but the files in its way is no word about the grader.
+      if (!(error instanceof SandlotError) || !BY_FILES.has(error.code)) throw error
+      return { refusal: error.message }
+    }
+  }
+
+  async function prepare(
+    sandbox: string,
+    where: 'main' | GraderWorld,
+    files: CommandGrade['files'] & {},
+  ) {
     const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
-    if (world === 'grade') await node.openGradeWorld({ sandbox, shows }, wait)
-    if (files.length > 0) await node.putFiles({ sandbox, world, files }, wait)
+    if (where !== 'main') {
+      const shown = where === 'control' ? 'image' : shows
+      await node.openGradeWorld({ sandbox, world: where, shows: shown }, wait)
+    }
+    if (files.length > 0) await node.putFiles({ sandbox, world: where, files }, wait)
   }
 
   /** A grade that can't be given is `grade_error`, whoever's failure it was; that of the sandbox itself is its fate. */
@@ -90,18 +116,16 @@ export function openGrading(work: SandboxWork): Grading {
     world,
     start: (effect) => void start(effect),
     cancel({ token }) {
-      const sandbox = grading.get(token)
-      if (sandbox === undefined) return
-      node
-        .killExec({ sandbox, exec: execId(record.id, token, 0) }, { signal })
-        .catch((error: unknown) => {
-          // It has ended by itself, or with its sandbox, or it was never started.
-          if (!isGone(error)) warn(`could not stop the grade in ${sandbox}`, error)
-        })
+      const command = grading.get(token)
+      if (command === undefined) return
+      node.killExec(command, { signal }).catch((error: unknown) => {
+        // It has ended by itself, or with its sandbox, or it was never started.
+        if (!isGone(error)) warn(`could not stop the grade in ${command.sandbox}`, error)
+      })
     },
     async openFor(effect) {
       try {
-        await prepare(effect.sandbox, [])
+        await prepare(effect.sandbox, world, [])
         return true
       } catch (error) {
         const { episode, attempt, token } = effect
@@ -115,13 +139,45 @@ export function openGrading(work: SandboxWork): Grading {
   }
 }
 
-/** Exit 0 → 1. The shell's codes for "not executable" and "not found", and a signal, are no verdict. */
-function verdictOf(end: NodeExecEnd): GradeResult {
-  if (end.exitCode === 0) return { kind: 'verdict', reward: 1 }
-  if (end.exitCode === null || end.exitCode === 126 || end.exitCode === 127) {
-    return { kind: 'failed', cause: `the grade command ${endedHow(end)}` }
+function commandOf(spec: CommandGrade, { sandbox, dueMs }: EffectOf<'start_grade'>, clock: Clock) {
+  return {
+    sandbox,
+    argv: argvOf(spec.command),
+    ...(spec.env === undefined ? {} : { env: spec.env }),
+    ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
+    ...(spec.user === undefined ? {} : { user: spec.user }),
+    timeoutMs: leftMs(clock, dueMs),
+    headBytes: 0,
+    tailBytes: COORDINATOR_LIMITS.commandTailBytes,
   }
-  return { kind: 'verdict', reward: 0 }
+}
+
+/** How a command ended, or why it could not be started with what is there. */
+type CommandEnd = NodeExecEnd | { readonly refusal: string }
+
+/** Exit 0 → 1, another → 0. The shell's codes for "not executable" and "not found", and a signal, are no verdict. */
+function verdictOf(end: CommandEnd): GradeResult | undefined {
+  if ('refusal' in end || end.exitCode === null) return undefined
+  if (end.exitCode === 126 || end.exitCode === 127) return undefined
+  return { kind: 'verdict', reward: end.exitCode === 0 ? 1 : 0 }
+}
+
+/** Refusals that files can bring about; never a lost sandbox, a timeout or a fault of the daemon. */
+const BY_FILES: ReadonlySet<ErrorCode> = new Set([
+  'exec_failed',
+  'file_not_found',
+  'file_is_directory',
+  'file_not_directory',
+  'file_not_regular',
+  'file_exists',
+  'file_failed',
+  'directory_not_empty',
+  'permission_denied',
+  'no_space',
+])
+
+function toldOf(end: CommandEnd): string {
+  return 'refusal' in end ? `could not be run: ${end.refusal}` : endedHow(end)
 }
 
 function isGone(error: unknown): boolean {

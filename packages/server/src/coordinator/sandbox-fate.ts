@@ -25,12 +25,14 @@ export function fateOf(
   ended: SandboxEnded,
   { specification: { grade } }: Pick<RunRecord, 'specification'>,
 ): SandboxFate {
-  const apart = grade !== null && grade.in !== 'same'
+  // A grader that never ran is not to blame, and neither is a command that runs what the episode left.
+  const never = grade !== null && grade.in !== 'same' && !ended.gradeOpened
+  const loads = grade?.kind === 'command' && grade.in !== 'clean'
   return {
     cause: CAUSES[ended.kind],
     evidence: ended.detail,
     usage: usageOf(ended),
-    ...(apart && !ended.gradeOpened ? { beforeGrader: true } : {}),
+    ...(never || loads ? { byEpisode: true } : {}),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Flag } from '@sandlot/protocol'
 import type { PinnedImage, Sandbox } from '@sandlot/runtime'
 import type { OwnershipRecord } from './ownership.ts'
-import type { NodeSandbox, SandboxEnded } from './port.ts'
+import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
 
 /**
  * A sandbox as its node sees it.
@@ -48,8 +48,8 @@ export class Entry {
   readonly end: (ended: SandboxEnded) => void
   /** Set by whoever ends it first. */
   stop: Stop | undefined
-  /** The grader's world: being opened, or open. */
-  gradeWorld: Promise<void> | undefined
+  /** The grader's worlds: being opened, or open. */
+  readonly graderWorlds = new Map<GraderWorld, Promise<void>>()
   /** It was opened: a grader may have run. */
   gradeOpened = false
   readonly flags = new Set<Flag>()

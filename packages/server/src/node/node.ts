@@ -1,6 +1,12 @@
 import type { Clock, Engine } from '@sandlot/engine'
 import type { Resources } from '@sandlot/protocol'
-import { GuestError, type ImageStore, type RuntimeDriver, type Usage } from '@sandlot/runtime'
+import {
+  type GradeWorldSpec,
+  GuestError,
+  type ImageStore,
+  type RuntimeDriver,
+  type Usage,
+} from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import { Commands } from './commands.ts'
@@ -125,18 +131,21 @@ export class Node implements NodePort {
   }
 
   async openGradeWorld(
-    { sandbox, shows = 'main' }: OpenGradeWorldRequest,
+    { sandbox, world = 'grade', shows = 'main' }: OpenGradeWorldRequest,
     wait?: NodeWait,
   ): Promise<void> {
     using lent = await this.sandboxes.lend(sandbox)
     const entry = this.sandboxes.entries.get(sandbox)
     if (!entry) return
-    entry.gradeWorld ??= this.#openGradeWorld(sandbox, shows).catch((error) => {
-      entry.gradeWorld = undefined
-      throw error
-    })
+    const opening =
+      entry.graderWorlds.get(world) ??
+      this.#openGradeWorld(sandbox, { world, shows }).catch((error) => {
+        entry.graderWorlds.delete(world)
+        throw error
+      })
+    entry.graderWorlds.set(world, opening)
     try {
-      await within(entry.gradeWorld, wait)
+      await within(opening, wait)
     } catch (error) {
       throw await lent.explain(error)
     }
@@ -206,13 +215,13 @@ export class Node implements NodePort {
     return await this.commands.run(lent, request, true)
   }
 
-  async #openGradeWorld(sandbox: string, shows: 'main' | 'image'): Promise<void> {
+  async #openGradeWorld(sandbox: string, grade: GradeWorldSpec): Promise<void> {
     const entry = this.sandboxes.entries.get(sandbox)
     const running = entry?.sandbox
     if (!running) return
     const signal = AbortSignal.timeout(SERVER_LIMITS.gradeWorldMs)
     try {
-      await this.#parts.driver.openGradeWorld(running, { world: 'grade', shows }, { signal })
+      await this.#parts.driver.openGradeWorld(running, grade, { signal })
     } catch (error) {
       // It was opened before, and the answer was lost.
       if (!(error instanceof GuestError && error.code === 'exists')) throw error

@@ -44,8 +44,8 @@ export interface NodePort {
   ): Promise<{ readonly processes: number }>
 
   /**
-   * Ends `main` for certain and opens `grade`, over its files or over the image alone. Asked again when it is open, it answers
-   * at once.
+   * Ends `main` for certain and opens `grade`, over its files or over the image alone, or `control` over the image alone. Asked
+   * again when it is open, it answers at once.
    */
   openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void>
 
@@ -70,9 +70,14 @@ export interface NodePort {
 
 export interface OpenGradeWorldRequest {
   readonly sandbox: string
+  /** Default `grade`. */
+  readonly world?: GraderWorld
   /** Default `main`. */
   readonly shows?: 'main' | 'image'
 }
+
+/** `control`: where a grader that gave no verdict is tried on the image alone. */
+export type GraderWorld = 'grade' | 'control'
 
 export interface NodeWait {
   readonly signal?: AbortSignal
@@ -168,7 +173,7 @@ export interface NodeExecRequest {
   /** `ex_…`, chosen by the caller. */
   readonly exec: string
   /** Default `main`. */
-  readonly world?: 'main' | 'grade'
+  readonly world?: 'main' | GraderWorld
   readonly argv: readonly string[]
   /** On top of the sandbox's own. */
   readonly env?: Readonly<Record<string, string>>
@@ -205,7 +210,7 @@ export interface NodeExecEnd {
 export interface PutFilesRequest {
   readonly sandbox: string
   /** Default `main`. */
-  readonly world?: 'main' | 'grade'
+  readonly world?: 'main' | GraderWorld
   readonly files: readonly {
     readonly path: string
     /** `sha256:…` */

@@ -119,10 +119,9 @@ export class NodeSandboxes {
     entry.openedAtMs = record.createdAtMs
     this.#entries.set(entry.id, entry)
     this.#opened(entry, sandbox)
-    if (
-      sandbox.guest.hello.worlds.some(({ world, state }) => world === 'grade' && state === 'open')
-    ) {
-      entry.gradeWorld = Promise.resolve()
+    for (const { world, state } of sandbox.guest.hello.worlds) {
+      if ((world !== 'grade' && world !== 'control') || state !== 'open') continue
+      entry.graderWorlds.set(world, Promise.resolve())
       entry.gradeOpened = true
     }
   }

@@ -1,11 +1,13 @@
 import { type SandboxEnding, SandlotError } from '@sandlot/protocol'
 import type {
   AcquireRequest,
+  GraderWorld,
   NodeCapacity,
   NodeExecEnd,
   NodeExecRequest,
   NodePort,
   NodeSandbox,
+  OpenGradeWorldRequest,
   PutFilesRequest,
   ReleaseRequest,
   SandboxEnded,
@@ -17,7 +19,7 @@ export interface SimulatedNodeOptions {
   onAcquire?(request: AcquireRequest): void | Promise<void>
   /** Runs a command; by default everything exits with 0. */
   onExec?(request: NodeExecRequest): Partial<NodeExecEnd> | Promise<Partial<NodeExecEnd>>
-  onOpenGradeWorld?(sandbox: string): void | Promise<void>
+  onOpenGradeWorld?(sandbox: string, world: GraderWorld): void | Promise<void>
 }
 
 /** A node in memory that keeps the port's promises: it outlives its coordinators, and recognises what it was asked before. */
@@ -31,6 +33,7 @@ export class SimulatedNode implements NodePort {
   readonly killed: string[] = []
   readonly files: PutFilesRequest[] = []
   readonly gradeWorlds = new Set<string>()
+  readonly controlWorlds = new Set<string>()
   readonly #options: SimulatedNodeOptions
   readonly #asked = new Map<string, AcquireRequest>()
   readonly #ended = new Map<string, SandboxEnded>()
@@ -84,10 +87,10 @@ export class SimulatedNode implements NodePort {
     return { processes: 1 }
   }
 
-  async openGradeWorld({ sandbox }: { readonly sandbox: string }): Promise<void> {
+  async openGradeWorld({ sandbox, world = 'grade' }: OpenGradeWorldRequest): Promise<void> {
     this.#mustLive(sandbox)
-    await this.#options.onOpenGradeWorld?.(sandbox)
-    this.gradeWorlds.add(sandbox)
+    await this.#options.onOpenGradeWorld?.(sandbox, world)
+    this.#worldsOf(world).add(sandbox)
   }
 
   async putFiles(request: PutFilesRequest): Promise<void> {
@@ -139,7 +142,8 @@ export class SimulatedNode implements NodePort {
 
   async #run(request: NodeExecRequest): Promise<NodeExecEnd> {
     this.#mustLive(request.sandbox)
-    if (request.world === 'grade' && !this.gradeWorlds.has(request.sandbox)) {
+    const { world = 'main' } = request
+    if (world !== 'main' && !this.#worldsOf(world).has(request.sandbox)) {
       throw new SandlotError('invalid_request', 'the world is not open')
     }
     this.started.push(request)
@@ -154,6 +158,10 @@ export class SimulatedNode implements NodePort {
     }
   }
 
+  #worldsOf(world: GraderWorld): Set<string> {
+    return world === 'grade' ? this.gradeWorlds : this.controlWorlds
+  }
+
   #end(sandbox: string, kind: SandboxEnding, how: { asked: boolean; detail: string }) {
     const before = this.#ended.get(sandbox)
     if (before) return before
@@ -161,6 +169,7 @@ export class SimulatedNode implements NodePort {
     const ended: SandboxEnded = {
       ...{ sandbox, node: this.node, project, owner, epoch, image, kind, atMs: 0, flags: [] },
       ...how,
+      ...(this.gradeWorlds.has(sandbox) ? { gradeOpened: true } : {}),
       usage: { cpuMs: 1, memoryBytes: 0, memoryPeakBytes: 2, diskBytes: 3 },
     }
     this.living.delete(sandbox)
