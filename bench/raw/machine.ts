@@ -132,6 +132,7 @@ export class RawMachine {
         `--log=${log}`,
         '--log-format=json',
         ...FLAGS,
+        ...(this.#options.systrap.fastPath ? [] : ['--systrap-disable-fast-path']),
         ...['create', '--bundle', directory, '--pid-file', pidFile, id],
       ],
       pidFile,

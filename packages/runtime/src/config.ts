@@ -17,7 +17,7 @@ const cache = join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'san
 
 /**
  * gVisor on this machine: `SANDLOT_RUNSC`, `SANDLOT_HELPER`, `SANDLOT_AGENT` name programs, `SANDLOT_RUN_DIRECTORY`
- * and `SANDLOT_DATA_DIRECTORY` directories. `SANDLOT_SYSTRAP_FAST_PATH=0` is better where processors are oversubscribed.
+ * and `SANDLOT_DATA_DIRECTORY` directories. `SANDLOT_SYSTRAP_FAST_PATH=1` is better where a processor is idle for each sandbox at work.
  */
 export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions {
   return {
@@ -26,7 +26,7 @@ export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions 
     agent: environment.SANDLOT_AGENT ?? join(built, 'sandlot-agent'),
     stateDirectory: environment.SANDLOT_RUN_DIRECTORY ?? '/run/sandlot',
     dataDirectory: environment.SANDLOT_DATA_DIRECTORY ?? join(cache, 'data'),
-    systrap: { fastPath: environment.SANDLOT_SYSTRAP_FAST_PATH !== '0' },
+    systrap: { fastPath: environment.SANDLOT_SYSTRAP_FAST_PATH === '1' },
     startsAtOnce: availableParallelism(),
     ...over,
   }

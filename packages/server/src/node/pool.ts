@@ -29,6 +29,8 @@ export class BlankPool {
   #hits = 0
   #misses = 0
   #failures = 0
+  /** Somebody has just taken a blank. */
+  #holding = false
   #resting = false
   #backOffMs: number = SERVER_LIMITS.refillWaitMs
 
@@ -64,7 +66,7 @@ export class BlankPool {
     this.#refill()
   }
 
-  /** The blank that has waited longest; its place is filled again. */
+  /** The blank that has waited longest; its place is filled again, a little later. */
   take(): Blank | undefined {
     const blank = this.#ready.values().next().value
     if (!blank) {
@@ -73,7 +75,7 @@ export class BlankPool {
     }
     this.#ready.delete(blank)
     this.#hits += 1
-    this.#refill()
+    this.#hold()
     return blank
   }
 
@@ -88,7 +90,7 @@ export class BlankPool {
   }
 
   #refill(): void {
-    if (!this.#open || this.#resting) return
+    if (!this.#open || this.#holding || this.#resting) return
     while (this.#ready.size + this.#starts.size < this.#target) {
       const start = this.#start().finally(() => {
         this.#starts.delete(start)
@@ -130,6 +132,19 @@ export class BlankPool {
       this.#log.warn({ err: error }, 'a blank did not start')
       this.#backOff()
     }
+  }
+
+  /**
+   * Whoever took a blank is about to use it, and a start would take the processors from them. Further takes prolong nothing: under
+   * steady use the pool is filled all the same.
+   */
+  #hold(): void {
+    if (this.#holding) return
+    this.#holding = true
+    this.#clock.after(SERVER_LIMITS.refillDelayMs, () => {
+      this.#holding = false
+      this.#refill()
+    })
   }
 
   /** A machine that starts nothing is not asked without pause. */
