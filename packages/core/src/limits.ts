@@ -34,6 +34,10 @@ export const CORE_LIMITS = {
   rewardNameLength: 128,
   /** Sentences of one cause. */
   causes: 16,
+  /** Different causes of failures that a run counts, and how many of them its report tells, in so many characters each. */
+  causesKept: 64,
+  causesReported: 20,
+  causeShown: 300,
   artifacts: 256,
   /** Attempts kept with their evidence in a row; the newest stay. */
   attemptsKept: 16,

@@ -196,8 +196,23 @@ export const runReport = z.object({
   perSecond: z.number(),
   limiting: z.enum(LIMITING_FACTORS),
   rewardMean: z.number().nullable(),
+  /** Begun, and those among them that were not their episode's first. */
   attempts: z.number(),
   retries: z.number(),
+  /** Why episodes ended as they did, and why attempts were made again; the most frequent first. */
+  causes: z.array(
+    z.object({
+      /** null: given up without a fault of its own. */
+      outcome: z.enum(OUTCOMES).nullable(),
+      /** The attempt was made again; otherwise its episode ended so. */
+      retried: z.boolean(),
+      /** As it was said the first time; others that differ in ids and numbers are counted with it. */
+      cause: z.string(),
+      count: z.number(),
+      /** Key of an episode that it met. */
+      example: z.string(),
+    }),
+  ),
   phases: z.record(z.string(), quantiles),
 })
 export type RunReport = z.infer<typeof runReport>

@@ -110,6 +110,7 @@ function describeReport({
   rewardMean,
   attempts,
   retries,
+  causes,
   phases,
 }: RunReport): string {
   const facts = [
@@ -124,16 +125,41 @@ function describeReport({
     ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
     ['elapsed', formatDuration(elapsedMs)],
     ['throughput', `${perSecond.toFixed(2)} per second`],
-    ['limited by', limiting],
-    ['attempts', `${attempts}, of which ${retries} retries`],
+    ['limited by', limiting === 'none' ? '-' : limiting],
+    ['attempts', `${attempts}, ${retries} of them made again`],
   ]
   const rows = Object.entries(phases).map(([phase, { count, p50Ms, p95Ms, p99Ms }]) => [
     phase,
     String(count),
     ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(1)),
   ])
-  return `${formatTable(['', ''], facts).trimStart()}\n\n${formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows)}`
+  const tables = [
+    formatTable(['', ''], facts).trimStart(),
+    ...describeCauses(causes),
+    formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows),
+  ]
+  return tables.join('\n\n')
 }
+
+/** Why episodes ended as they did, by outcome; then why attempts were made again. */
+function describeCauses(causes: RunReport['causes']): string[] {
+  const tableOf = (retried: boolean, heading: string) => {
+    const rows = causes
+      .filter((each) => each.retried === retried)
+      .sort((a, b) => (a.outcome ?? '').localeCompare(b.outcome ?? '') || b.count - a.count)
+      .map(({ outcome, count, example, cause }) => [
+        outcome ?? 'given up',
+        String(count),
+        example.slice(0, KEY_SHOWN),
+        cause.slice(0, CAUSE_SHOWN),
+      ])
+    return rows.length === 0 ? [] : [formatTable([heading, 'COUNT', 'FOR EXAMPLE', 'WHY'], rows)]
+  }
+  return [...tableOf(false, 'OUTCOME'), ...tableOf(true, 'MADE AGAIN')]
+}
+
+const KEY_SHOWN = 40
+const CAUSE_SHOWN = 160
 
 function describe(counts: Partial<Record<string, number>>): string {
   return Object.entries(counts)

@@ -26,6 +26,7 @@ export function applyAdmitted(
   episode.attempt = event.attempt
   episode.current = attempt
   run.totals.attempts++
+  if (event.attempt > 1) run.totals.retries++
   const dueMs = dueAfter(attempt, event.atMs, create)
   moveEpisode(run, episode, 'creating', { atMs: event.atMs, dueMs })
   effects?.push(acquireEffect(episode))

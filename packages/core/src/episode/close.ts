@@ -1,4 +1,5 @@
 import { CORE_LIMITS } from '../limits.ts'
+import { countCause } from '../report/causes.ts'
 import { countEnding } from '../report/totals.ts'
 import type { Effect } from '../run/effect.ts'
 import { attemptOf } from '../run/effects.ts'
@@ -33,7 +34,9 @@ export function endEpisode(
   const seq = run.nextSeq++
   run.unrecorded.set(seq, row)
   countEnding(run.totals, ending, row.flags, episode.current?.clock ?? null)
-  noteEnding(run.failures, ending.outcome)
+  const { outcome, cause } = ending
+  countCause(run.totals.causes, { outcome, cause, retried: false, key: episode.key })
+  noteEnding(run.failures, outcome)
   leaveGroup(run, episode, ending.valid)
   moveEpisode(run, episode, 'ended', { atMs })
   run.live.delete(episode.index)
@@ -45,7 +48,8 @@ function retryEpisode(run: Run, episode: Episode, ending: RetryEnding, atMs: num
   if (episode.attempts.length > CORE_LIMITS.attemptsKept) episode.attempts.shift()
   episode.current = null
   if (ending.spends) episode.spent[ending.spends]++
-  run.totals.retries++
+  const { outcome, cause } = ending
+  countCause(run.totals.causes, { outcome, cause, retried: true, key: episode.key })
   if (ending.delayMs > 0) {
     moveEpisode(run, episode, 'backoff', { atMs, dueMs: atMs + ending.delayMs })
   } else {

@@ -1,6 +1,7 @@
 import { type LIMITING_FACTORS, PHASES, type RunReport, type RunView } from '@sandlot/protocol'
 import { admissionBound } from '../run/admission.ts'
 import type { Run } from '../run/run.ts'
+import { topCauses } from './causes.ts'
 import { quantileMs } from './sketch.ts'
 
 export type LimitingFactor = (typeof LIMITING_FACTORS)[number]
@@ -29,6 +30,7 @@ export function reportOf(run: Run, nowMs: number): RunFacts {
     rewardMean: totals.rewardCount === 0 ? null : totals.rewardSum / totals.rewardCount,
     attempts: totals.attempts,
     retries: totals.retries,
+    causes: topCauses(totals.causes),
     phases: Object.fromEntries(
       PHASES.map((phase) => {
         const sketch = totals.phases[phase]
@@ -41,11 +43,12 @@ export function reportOf(run: Run, nowMs: number): RunFacts {
 
 /** What would have to grow for the run to go faster, as things stand now. */
 export function limitingFactor(run: Run): LimitingFactor {
-  const { counts, slots, queued } = run.index
-  if (run.live.size === 0) return 'none'
+  const { counts, slots, queued, backoff } = run.index
+  if (run.live.size === 0 || run.status === 'paused' || run.status === 'cancelling') return 'none'
   const waiting = counts.ready + counts.grade_ready
   if (run.status === 'waiting' || waiting * 2 > slots.size) return 'worker'
-  if (queued.size === 0) return 'tail'
+  // Nothing could start, whatever grew: the last ones run, or the next are not submitted yet.
+  if (queued.size === 0) return run.closed || backoff.size > 0 ? 'tail' : 'none'
   const bound = admissionBound(run)
   if (bound === 'concurrency' && counts.model * 2 > slots.size) return 'model'
   return bound ?? 'none'

@@ -1,12 +1,14 @@
 import { type Flag, PHASES, type Phase } from '@sandlot/protocol'
 import type { FinalEnding } from '../episode/ending.ts'
 import type { OutcomeCounts, PhaseClock } from '../run/run.ts'
+import type { CauseCount } from './causes.ts'
 import { addToSketch, emptySketch, type Sketch } from './sketch.ts'
 
 /** What is left of the episodes that ended. */
 export interface Totals {
   tasks: number
   ended: number
+  /** Admitted, and those among them that were not their episode's first. */
   attempts: number
   retries: number
   /** Ended, by outcome. */
@@ -14,6 +16,8 @@ export interface Totals {
   readonly flags: Partial<Record<Flag, number>>
   rewardSum: number
   rewardCount: number
+  /** Why episodes ended as they did, and why attempts were made again. */
+  readonly causes: CauseCount[]
   /** Of the attempts that counted. */
   readonly phases: Record<Phase, Sketch>
 }
@@ -28,6 +32,7 @@ export function emptyTotals(): Totals {
     flags: {},
     rewardSum: 0,
     rewardCount: 0,
+    causes: [],
     phases: Object.fromEntries(PHASES.map((phase) => [phase, emptySketch()])) as Record<
       Phase,
       Sketch

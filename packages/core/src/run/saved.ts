@@ -1,4 +1,5 @@
 import { createKeyTable } from '../order/key-table.ts'
+import { emptyTotals } from '../report/totals.ts'
 import { newEpisode } from './apply-tasks.ts'
 import { emptyIndex, fillIndex } from './index.ts'
 import type { Episode, Run, Worker } from './run.ts'
@@ -59,6 +60,7 @@ export function loadRun(saved: SavedRun): Run {
   if (version !== 1) throw new Error(`a saved run of version ${version} is not known`)
   const run: Run = {
     ...plain,
+    totals: { ...emptyTotals(), ...plain.totals },
     keys: createKeyTable(keys),
     live: new Map(live.map(loadEpisode).map((episode) => [episode.index, episode])),
     groups: new Map(groups.map((group) => [group.name, group])),

@@ -18,10 +18,10 @@ function reasonOf({ reason }: RunFacts): string {
 
 export function reportOf(live: LiveRun, nowMs: number): RunReport {
   const facts = factsOf(live.actor.run, nowMs)
-  const { elapsedMs, perSecond, limiting, rewardMean, attempts, retries, phases } = facts
+  const { elapsedMs, perSecond, limiting, rewardMean, attempts, retries, causes, phases } = facts
   return {
     run: viewOf(live, nowMs),
-    ...{ elapsedMs, perSecond, limiting, rewardMean, attempts, retries, phases },
+    ...{ elapsedMs, perSecond, limiting, rewardMean, attempts, retries, causes, phases },
   }
 }
 
