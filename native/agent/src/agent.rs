@@ -31,6 +31,8 @@ pub struct Agent {
     pub execs: Execs,
     /// Whose answer of a keeper belongs to which stream.
     pub waiting: BTreeMap<u32, u32>,
+    /// Since when the agent stands still, to be saved.
+    pub frozen_since_ms: Option<u64>,
     serials: u32,
 }
 
@@ -80,6 +82,7 @@ fn start() -> Result<Agent, alloc::string::String> {
         worlds: Vec::new(),
         execs: Execs::default(),
         waiting: BTreeMap::new(),
+        frozen_since_ms: None,
         serials: 0,
     };
     agent.prepare_world("main").map_err(|failure| format!("world main: {}", failure.message))?;
@@ -101,7 +104,9 @@ impl Agent {
                 self.handle(token);
             }
             self.on_time();
-            self.move_bytes();
+            if !self.frozen() {
+                self.move_bytes();
+            }
             if self.connection.flush(now_ms()) == Read::Gone {
                 self.forget_peer();
             }
@@ -126,18 +131,18 @@ impl Agent {
 
     /// How long nothing may happen: 0 while there are bytes to move.
     fn wait_ms(&self) -> i32 {
-        if self.streams.any_ready() && !self.connection.busy() {
+        if self.streams.any_ready() && !self.connection.busy() && !self.frozen() {
             return 0;
         }
         let now = now_ms();
-        let next = [
-            self.connection.look_at_ms(),
-            self.identity.ends_at_ms(self.connection.detached_since_ms()),
+        let next = [self.connection.look_at_ms(), self.ends_at_ms()];
+        let of_live = [
             self.execs.next_ms(),
             self.streams.next_deadline_ms(),
             self.worlds.iter().filter_map(World::look_at_ms).min(),
         ];
-        match next.into_iter().flatten().min() {
+        let of_live = of_live.into_iter().filter(|_| !self.frozen());
+        match next.into_iter().chain(of_live).flatten().min() {
             Some(at) => at.saturating_sub(now).min(3_600_000) as i32,
             None => -1,
         }
@@ -148,13 +153,18 @@ impl Agent {
         if self.connection.look_at_ms().is_some_and(|at| at <= now) {
             self.read_input();
         }
-        self.execs_on_time(now);
-        self.worlds_on_time(now);
+        if !self.frozen() {
+            self.execs_on_time(now);
+            self.worlds_on_time(now);
+        }
     }
 
     fn over(&self) -> bool {
-        let ends = self.identity.ends_at_ms(self.connection.detached_since_ms());
-        ends.is_some_and(|at| at <= now_ms())
+        self.ends_at_ms().is_some_and(|at| at <= now_ms())
+    }
+
+    fn ends_at_ms(&self) -> Option<u64> {
+        self.identity.ends_at_ms(self.connection.detached_since_ms(), self.frozen())
     }
 
     fn read_input(&mut self) {

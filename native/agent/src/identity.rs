@@ -20,21 +20,34 @@ pub struct Identity {
 
 impl Identity {
     pub fn draw() -> Identity {
-        let mut boot = [0; 16];
-        process::random(&mut boot);
-        Identity {
-            boot,
+        let mut identity = Identity {
+            boot: [0; 16],
             sandbox: Vec::new(),
             started_ms: now_ms(),
             detached_ms: DETACHED_MS_DEFAULT,
             lifetime_ends_ms: None,
-        }
+        };
+        identity.draw_boot();
+        identity
     }
 
-    /// When the agent ends itself, as things stand.
-    pub fn ends_at_ms(&self, detached_since_ms: Option<u64>) -> Option<u64> {
+    pub fn draw_boot(&mut self) {
+        process::random(&mut self.boot);
+    }
+
+    /// When the agent ends itself, as things stand. A frozen one does so only where nobody is there to thaw it.
+    pub fn ends_at_ms(&self, detached_since_ms: Option<u64>, frozen: bool) -> Option<u64> {
         let detached = detached_since_ms.map(|since| since.saturating_add(self.detached_ms));
-        [detached, self.lifetime_ends_ms].into_iter().flatten().min()
+        let lifetime = self.lifetime_ends_ms.filter(|_| !frozen);
+        [detached, lifetime].into_iter().flatten().min()
+    }
+
+    /// Time in which the sandbox stood still doesn't count. A lifetime that was just given is whole.
+    pub fn make_up_for(&mut self, lost_ms: u64, lifetime: bool) {
+        self.started_ms += lost_ms;
+        if lifetime && let Some(ends_ms) = &mut self.lifetime_ends_ms {
+            *ends_ms = ends_ms.saturating_add(lost_ms);
+        }
     }
 
     pub fn configure(&mut self, fields: &Fields<'_>) -> Outcome<Map> {
@@ -59,7 +72,8 @@ impl Agent {
             .text("agent", env!("CARGO_PKG_VERSION"))
             .bytes("boot", &self.identity.boot)
             .text("sandbox", sandbox)
-            .number("uptimeMs", now_ms() - self.identity.started_ms)
+            .number("uptimeMs", now_ms().saturating_sub(self.identity.started_ms))
+            .flag("frozen", self.frozen())
             .array("worlds", self.worlds.len(), |out| {
                 for world in &self.worlds {
                     let map = pack::map().text("world", &world.name);

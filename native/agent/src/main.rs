@@ -10,6 +10,7 @@ mod connection;
 mod exec;
 mod failure;
 mod files;
+mod freeze;
 #[cfg(not(test))]
 mod glue;
 mod identity;

@@ -7,7 +7,12 @@ impl Agent {
     /// Starts a request. A failure here is its `error`; else its stream is open, or it is answered.
     pub fn request(&mut self, stream: u32, payload: &[u8]) -> Outcome<()> {
         let fields = pack::parse_map(payload)?;
+        if self.frozen() && !matches!(fields.bytes("op")?, b"freeze" | b"thaw") {
+            return Err(Failure::new(Code::Limit, "the sandbox is being saved"));
+        }
         match fields.bytes("op")? {
+            b"freeze" => self.request_freeze(stream),
+            b"thaw" => self.request_thaw(stream, &fields, payload),
             b"configure" => {
                 let body = self.identity.configure(&fields)?;
                 self.succeed(stream, body);

@@ -21,6 +21,8 @@ pub enum Stream {
     World(Waiting),
     /// Reads an exec's output and writes its stdin.
     Exec(Reader),
+    /// Waits until so many worlds have their new identity.
+    Renaming { left: usize },
     /// Waits for the keeper's answer.
     Asked { world: usize, serial: u32 },
     /// Bytes of a file, a list or a tar go out.
@@ -103,6 +105,15 @@ impl Streams {
         Some(next)
     }
 
+    /// Time in which the sandbox stood still doesn't count.
+    pub fn make_up_for(&mut self, lost_ms: u64) {
+        for stream in self.open.values_mut() {
+            if let Stream::World(Waiting { deadline_ms: Some(at), .. }) = stream {
+                *at = at.saturating_add(lost_ms);
+            }
+        }
+    }
+
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let deadline = |stream: &Stream| match stream {
             Stream::World(waiting) => waiting.deadline_ms,
@@ -153,7 +164,7 @@ impl Agent {
             Some(Stream::Asked { world, serial }) => self.cancel_job(world, serial),
             Some(Stream::Outgoing(outgoing)) => self.drop_outgoing(outgoing),
             Some(Stream::Incoming(incoming)) => self.drop_incoming(incoming),
-            Some(Stream::Watch | Stream::World(_)) | None => {}
+            Some(Stream::Watch | Stream::World(_) | Stream::Renaming { .. }) | None => {}
         }
     }
 

@@ -1,5 +1,5 @@
 //! Starts one sandbox: `runsc create` in its cgroup and session, then the network and the root container over the
-//! control socket, which saves a second start of runsc.
+//! control socket, which saves a second start of runsc. Or `runsc restore`, which does all of it.
 //!
 //! The sandbox gets exactly three descriptors: its ends of the FIFOs, and a log file. The launching process enters the
 //! cgroup before it becomes runsc, so that all it starts is accounted and can be found there.
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const LOG_TAIL_BYTES: i64 = 4096;
 
-/// `{ in, out, pipeBytes, stderr, log, cgroupProcs: [path], argv: [runsc, …], pidFile, controlSocket, container, deadlineMs }`
+/// `{ in, out, pipeBytes, stderr, log, cgroupProcs: [path], argv: [runsc, …], pidFile, controlSocket, container, start, deadlineMs }`
 /// → `{ sentryPid, pipeBytes, createUs, startUs }`. On failure the caller ends what may be left in the cgroup.
 pub fn launch(request: &Request) -> Result<Value, Fail> {
     let begin = Instant::now();
@@ -34,7 +34,9 @@ pub fn launch(request: &Request) -> Result<Value, Fail> {
     let created = Instant::now();
     let pid = read_pid(request.text("pidFile")?)?;
     prefer_for_oom(pid).map_err(|error| Fail::io("oom", error))?;
-    start(request, deadline).map_err(|fail| fail.with_log(log_tail(request)))?;
+    if request.flag("start")? {
+        start(request, deadline).map_err(|fail| fail.with_log(log_tail(request)))?;
+    }
     Ok(json!({
         "sentryPid": pid,
         "pipeBytes": pipe_bytes,
@@ -102,11 +104,11 @@ fn wait(child: &mut Child, deadline: Instant) -> Result<(), Fail> {
     if !ends_in_time(&pidfd, deadline) {
         unsafe { libc::kill(-pid, libc::SIGKILL) };
         let _ = child.wait();
-        return Err(Fail::new("create", "runsc create did not end in time"));
+        return Err(Fail::new("create", "runsc did not end in time"));
     }
     match child.wait() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Fail::new("create", format!("runsc create ended with {status}"))),
+        Ok(status) => Err(Fail::new("create", format!("runsc ended with {status}"))),
         Err(error) => Err(Fail::io("create", error)),
     }
 }

@@ -33,6 +33,10 @@ impl Request {
         c_path(self.text(key)?)
     }
 
+    pub fn flag(&self, key: &str) -> Result<bool, Fail> {
+        self.0.get(key).and_then(Value::as_bool).ok_or_else(|| missing(key))
+    }
+
     pub fn number(&self, key: &str) -> Result<i32, Fail> {
         let number = self.0.get(key).and_then(Value::as_i64).ok_or_else(|| missing(key))?;
         i32::try_from(number).map_err(|_| missing(key))

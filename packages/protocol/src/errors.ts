@@ -241,6 +241,18 @@ export const ERROR_CATALOGUE = {
     retry: true,
     hint: 'Run `sandlot doctor`, and read the daemon’s log.',
   },
+  snapshot_incompatible: {
+    status: 409,
+    fault: 'platform',
+    retry: false,
+    hint: "The message names what differs: take the snapshot again on this machine, or start from its files with ifIncompatible: 'cold'.",
+  },
+  snapshot_failed: {
+    status: 503,
+    fault: 'platform',
+    retry: true,
+    hint: 'The sandbox lives on: try again, and read the daemon’s log.',
+  },
   sandbox_lost: {
     status: 503,
     fault: 'platform',

@@ -7,6 +7,8 @@
  * - **Checkout** dresses a blank: layers, limits and identity. From then on it is a sandbox with an owner, never reused after stop.
  * - A **world** is the namespaces and overlay root in which commands live. `main` is opened by checkout; `grade` is opened over
  *   main's files when main is certainly empty.
+ * - A **checkpoint** is a directory that holds a sandbox's memory and files, and what a machine needs to restore them. The sandbox is
+ *   frozen while it is taken: its agent stands still, its processes are held up.
  * - A sandbox's **fate** is how it ended, recorded once. It outranks what any worker says about the same attempt.
  *
  * ## A life
@@ -14,6 +16,7 @@
  * createBlank ─▶ blank ─ checkout ─▶ running ─ stop ─▶ gone
  *                  └──── discard ───────┴─ dies alone ─▶ gone (fate says why)
  * create = a cold start: spec mounts instead of hot-mounted layers, then the same `running`
+ * restore = a start from a checkpoint of a running one: its processes go on, as a sandbox of their own
  * ```
  * A pool calls `createBlank` ahead of need; the node calls `checkout` when an attempt is admitted, drives the commands through
  * `guest`, and calls `stop` when the attempt is over. After a daemon's death the next one calls `recover` once, before anything
@@ -71,6 +74,30 @@ export interface SandboxSpec {
   readonly detachedMs: number
   /** The agent ends the sandbox this long after checkout, whatever happens. Milliseconds. */
   readonly lifetimeMs?: number
+  /** Its memory can be saved. Only `create` and `restore` make such a sandbox: hot-mounted layers are lost to a checkpoint. */
+  readonly checkpointable?: boolean
+}
+
+/** What a machine must have to restore a checkpoint; also in the checkpoint's own directory. */
+export interface CheckpointFacts {
+  /** Counts up when checkpoints of before can't be restored any more. */
+  readonly format: number
+  /** Version of the runtime; another one can't read it. */
+  readonly runtime: string
+  /** Of the processor that it was taken on, separated by commas; the restoring one has them all. */
+  readonly cpuFeatures: string
+  /** The guest agent, which is part of the memory. */
+  readonly agent: string
+  /** Digests, bottom first. */
+  readonly layers: readonly string[]
+  readonly limits: SandboxLimits
+  /** Of all its files. */
+  readonly sizeBytes: number
+}
+
+export interface CheckpointOptions extends Wait {
+  /** False: the sandbox is stopped when its checkpoint is whole, and lives on when that fails. */
+  readonly leaveRunning: boolean
 }
 
 /** A second world, opened when `main` has certainly ended. */
@@ -187,6 +214,23 @@ export interface RuntimeDriver extends AsyncDisposable {
    */
   openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait?: Wait): Promise<void>
 
+  /**
+   * Saves a sandbox's memory and files into a directory that doesn't exist yet. It is there whole or not at all; what it was taken
+   * of lives on after a failure, also of an abort, which waits until it does. That it can be restored is certain only after one restore. Fails with `unsupported` without the
+   * capability `memorySnapshot` or when the sandbox isn't `checkpointable`, with `no_space`, with `checkpoint_failed`.
+   */
+  checkpoint(
+    sandbox: Sandbox,
+    directory: string,
+    options: CheckpointOptions,
+  ): Promise<CheckpointFacts>
+
+  /**
+   * Starts a sandbox from a checkpoint, as often as wanted. `spec` says who it is: id, host name and the clocks are new; layers and
+   * limits are those of the checkpoint. Fails with `snapshot_incompatible`, which names the difference, or `create_failed`.
+   */
+  restore(spec: SandboxSpec, directory: string, wait?: Wait): Promise<Sandbox>
+
   /** What it uses now. */
   usage(sandbox: Sandbox): Promise<Usage>
 
@@ -200,6 +244,12 @@ export interface RuntimeDriver extends AsyncDisposable {
 export const DRIVER_ERROR_CODES = [
   /** The sandbox did not come up; a retry may help. */
   'create_failed',
+  /** A checkpoint of another runtime, agent, format or processor, or a damaged one. */
+  'snapshot_incompatible',
+  /** A checkpoint could not be taken; the sandbox lives on. */
+  'checkpoint_failed',
+  /** The disk has no room for a checkpoint. */
+  'no_space',
   /** The driver or the machine can't do this. */
   'unsupported',
   /** A world would not end in time. */

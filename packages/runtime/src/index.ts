@@ -1,6 +1,8 @@
 export { gvisorOptions } from './config.ts'
 export {
   type Blank,
+  type CheckpointFacts,
+  type CheckpointOptions,
   DRIVER_ERROR_CODES,
   type DriverCapabilities,
   DriverError,
@@ -51,6 +53,7 @@ export type {
   GuestFileStat,
   GuestFiles,
   GuestHello,
+  GuestIdentity,
   GuestNews,
   GuestProcess,
   GuestStats,

@@ -4,6 +4,16 @@ export const RUNTIME_LIMITS = {
   startMs: 20_000,
   /** From a blank to its open world. */
   checkoutMs: 15_000,
+  /** Until a sandbox's memory is on disk. Less than a guest may be silent: it says nothing meanwhile. */
+  checkpointMs: 100_000,
+  /** From a checkpoint to its agent's answer. */
+  restoreMs: 60_000,
+  /** Besides what a sandbox uses, for the runtime's own state in a checkpoint. */
+  checkpointSpareBytes: 16 * 2 ** 20,
+  /** Facts of a checkpoint. */
+  checkpointFactsBytesMax: 2 ** 20,
+  /** What the runtime says of itself: version, features of the processor. */
+  runtimeFactsMs: 10_000,
   /** All processes of an ended sandbox are gone. */
   killMs: 10_000,
   /** The kernel lets go of an empty cgroup. */

@@ -92,6 +92,9 @@ function withErrno({ code, message, errno }: GuestError): string {
 
 const DRIVER_CODES = {
   create_failed: 'create_failed',
+  snapshot_incompatible: 'snapshot_incompatible',
+  checkpoint_failed: 'snapshot_failed',
+  no_space: 'disk_full',
   unsupported: 'unsupported',
   world_not_empty: 'timeout',
   sandbox_gone: 'sandbox_lost',

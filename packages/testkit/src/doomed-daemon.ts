@@ -25,5 +25,8 @@ for (const [index, { guest }] of sandboxes.entries()) {
   command.result.catch(() => {})
   await command.started
 }
+for (const [index, { guest }] of sandboxes.entries()) {
+  if (plans[index]?.frozen) await guest.freeze()
+}
 process.stdout.write(`${JSON.stringify([...sandboxes, blank].map(({ hostId }) => hostId))}\n`)
 setInterval(() => {}, 60_000)

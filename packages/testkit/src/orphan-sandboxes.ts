@@ -8,6 +8,8 @@ import type { GvisorOptions, SandboxSpec } from '@sandlot/runtime'
 export interface OrphanPlan {
   readonly spec: SandboxSpec
   readonly shell?: string
+  /** The daemon dies while it saves it. */
+  readonly frozen?: boolean
 }
 
 const program = fileURLToPath(new URL('./doomed-daemon.ts', import.meta.url))

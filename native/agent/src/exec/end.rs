@@ -171,7 +171,7 @@ impl Exec {
             .optional_number("signal", self.exit.signal.map(u64::from))
             .flag("timedOut", self.timed_out)
             .flag("killed", self.killed || self.timed_out)
-            .number("durationUs", self.ended_us - self.started_us)
+            .number("durationUs", self.ended_us.saturating_sub(self.started_us))
             .map("stdout", count(0))
             .map("stderr", count(1))
             .number("left", self.left)

@@ -174,6 +174,20 @@ impl Execs {
         self.all.clear();
     }
 
+    /// Time in which the sandbox stood still counts for no command.
+    pub fn make_up_for(&mut self, lost_ms: u64) {
+        for exec in self.all.values_mut() {
+            let times =
+                [&mut exec.deadline_ms, &mut exec.start_look_at_ms, &mut exec.leftovers_at_ms];
+            for at in times.into_iter().flatten() {
+                *at = at.saturating_add(lost_ms);
+            }
+            if matches!(exec.state, State::Starting | State::Running) {
+                exec.started_us = exec.started_us.saturating_add(lost_ms.saturating_mul(1000));
+            }
+        }
+    }
+
     pub fn next_ms(&self) -> Option<u64> {
         let times = |exec: &Exec| [exec.deadline_ms, exec.start_look_at_ms, exec.leftovers_at_ms];
         self.all.values().flat_map(times).flatten().min()

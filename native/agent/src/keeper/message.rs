@@ -15,6 +15,7 @@ pub enum Tag {
     File = b'F',
     Cancel = b'C',
     Finish = b'Q',
+    Rename = b'R',
     // Keeper to agent.
     Prepared = b'p',
     Opened = b'o',
@@ -28,12 +29,13 @@ pub enum Tag {
 
 impl Tag {
     fn parse(byte: u8) -> Option<Tag> {
-        const ALL: [Tag; 13] = [
+        const ALL: [Tag; 14] = [
             Tag::Open,
             Tag::Spawn,
             Tag::File,
             Tag::Cancel,
             Tag::Finish,
+            Tag::Rename,
             Tag::Prepared,
             Tag::Opened,
             Tag::Spawned,

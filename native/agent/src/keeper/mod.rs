@@ -8,6 +8,7 @@
 
 mod account;
 mod child;
+mod identity;
 mod jobs;
 pub mod message;
 mod open;
@@ -90,6 +91,7 @@ impl Keeper {
         let done = match message.tag {
             Tag::Open => self.open(&message),
             Tag::Spawn => self.spawn(&message, descriptors),
+            Tag::Rename => self.rename(&message),
             // Between the order to end and the end nothing new begins.
             Tag::File if self.ended && !self.told_finished => {
                 Err(Failure::new(Code::WorldNotOpen, "the world ends"))
@@ -117,6 +119,12 @@ impl Keeper {
         }
         self.limits = Some(open::open(message)?);
         self.link.say(Tag::Opened, message.serial, &pack::map().finish());
+        Ok(())
+    }
+
+    fn rename(&mut self, message: &Message<'_>) -> Outcome<()> {
+        identity::renew(&pack::parse_map(message.body)?)?;
+        self.link.say(Tag::Done, message.serial, &pack::map().finish());
         Ok(())
     }
 

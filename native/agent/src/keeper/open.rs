@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::identity::SEED;
 use super::message::Message;
 use super::prepare::{directory, tmpfs};
 use super::spawn::Limits;
@@ -34,7 +35,11 @@ pub fn open(message: &Message<'_>) -> Outcome<Limits> {
     }
     mount_shared_memory(&root, &fields)?;
     show_memory(&root, &fields)?;
-    show_hosts(&root, &fields)?;
+    show_in_etc(&root, "hosts", fields.optional_bytes("hosts")?)?;
+    show_in_etc(&root, "machine-id", fields.optional_bytes("machineId")?)?;
+    if let Some(seed) = fields.optional_bytes("seed")? {
+        cover(&format!("{root}/dev/{SEED}"), SEED, seed)?;
+    }
     mount::pivot(NEW_ROOT.as_bytes()).map_err(|errno| Failure::system(errno, "pivot_root"))?;
     mount::make_read_only(b"/", NO_SUID_DEV_EXEC)
         .map_err(|errno| Failure::system(errno, "read-only base"))?;
@@ -95,8 +100,8 @@ fn show_memory(root: &str, fields: &Fields<'_>) -> Outcome<()> {
 }
 
 /// Bound over the image's file, so that it is no change of the world's own layer where one exists.
-fn show_hosts(root: &str, fields: &Fields<'_>) -> Outcome<()> {
-    let Some(hosts) = fields.optional_bytes("hosts")? else {
+fn show_in_etc(root: &str, name: &str, content: Option<&[u8]>) -> Outcome<()> {
+    let Some(content) = content else {
         return Ok(());
     };
     let no_follow = libc::AT_SYMLINK_NOFOLLOW;
@@ -106,17 +111,17 @@ fn show_hosts(root: &str, fields: &Fields<'_>) -> Outcome<()> {
         Err(libc::ENOENT) => directory(&etc, 0o755)?,
         _ => return Ok(()),
     }
-    let place = format!("{etc}/hosts");
+    let place = format!("{etc}/{name}");
     match Stat::at(libc::AT_FDCWD, place.as_bytes(), no_follow).map(|stat| stat.kind()) {
         Ok(Kind::File) => {}
         Err(libc::ENOENT) => {
             let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
             fd::open(place.as_bytes(), flags, 0o644)
-                .map_err(|errno| Failure::system(errno, "/etc/hosts"))?;
+                .map_err(|errno| Failure::system(errno, place.clone()))?;
         }
         _ => return Ok(()),
     }
-    cover(&place, "hosts", hosts)
+    cover(&place, name, content)
 }
 
 fn cover(place: &str, name: &str, content: &[u8]) -> Outcome<()> {

@@ -3,6 +3,7 @@
 
 use alloc::format;
 
+use super::identity::SEED;
 use super::jobs::Jobs;
 use crate::failure::{Failure, Outcome};
 use crate::sys::capabilities;
@@ -82,6 +83,9 @@ fn devices() -> Outcome<()> {
             return Err(Failure::system(crate::sys::errno(), path));
         }
     }
+    // What it covers is told once the world has a root.
+    fd::open(format!("{place}/{SEED}").as_bytes(), libc::O_CREAT | libc::O_WRONLY, 0o444)
+        .map_err(|errno| Failure::system(errno, SEED))?;
     directory(&format!("{place}/shm"), 0o777)?;
     let terminals = format!("{place}/pts");
     directory(&terminals, 0o755)?;

@@ -78,6 +78,10 @@ impl Agent {
                     self.write_file(id, &early);
                 }
             }
+            (Some(Stream::Renaming { left: left @ 2.. }), _) => {
+                self.waiting.remove(&serial);
+                *left -= 1;
+            }
             (Some(_), _) => {
                 self.waiting.remove(&serial);
                 self.succeed_packed(id, body);

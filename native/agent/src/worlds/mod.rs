@@ -120,6 +120,13 @@ impl World {
         self.state == State::Open && self.ending.is_none()
     }
 
+    /// Whether it is about to become what it isn't yet.
+    pub fn in_transition(&self) -> bool {
+        let opening = self.state == State::Prepared && self.opening.is_some();
+        let ending = self.state != State::Ended && self.ending.is_some();
+        opening || ending || self.init == Init::Awaited
+    }
+
     /// Whether a failure is that of making the world: preparing has no serial of its own.
     fn is_failed_by(&self, serial: u32) -> bool {
         serial == 0 || (self.state == State::Prepared && self.opening == Some(serial))

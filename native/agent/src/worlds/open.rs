@@ -105,7 +105,9 @@ impl Limits {
                 return Err(Failure::invalid(format!("{key} is 0")));
             }
         }
-        fields.optional_bytes("hosts")?;
+        for key in ["hosts", "machineId", "seed"] {
+            fields.optional_bytes(key)?;
+        }
         fields.optional_number("memoryTotalBytes")?;
         fields.optional_number("cpus")?;
         fields.optional_number("fileBytesMax")?;

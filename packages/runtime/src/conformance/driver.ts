@@ -3,6 +3,7 @@ import { commandTests } from './command-tests.ts'
 import type { DriverHarness, OpenedDriver } from './harness.ts'
 import { lifeTests } from './life-tests.ts'
 import { limitTests } from './limit-tests.ts'
+import { memoryTests } from './memory-tests.ts'
 import { recoverTests } from './recover-tests.ts'
 import { worldTests } from './world-tests.ts'
 
@@ -28,6 +29,7 @@ export function driverConformance(harness: DriverHarness): void {
     describe('commands', () => commandTests(harness, driverTest))
     describe('limits', () => limitTests(harness, driverTest))
     describe('worlds', () => worldTests(harness, driverTest))
+    describe('memory', () => memoryTests(harness, driverTest))
     describe('recovery', () => recoverTests(harness, driverTest))
   })
 }

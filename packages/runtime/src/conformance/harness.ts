@@ -13,6 +13,8 @@ export interface DriverHarness {
 
 export interface OpenedDriver {
   readonly driver: RuntimeDriver
+  /** For checkpoints; empty, and removed by `close`. */
+  readonly directory: string
   /** Ends a sandbox behind the driver's back. */
   killFromOutside(sandbox: Sandbox): Promise<void>
   /** Starts sandboxes in a daemon that then dies without a word; returns a driver that has not recovered yet. */

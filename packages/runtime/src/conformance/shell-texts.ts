@@ -25,6 +25,10 @@ export const SHELL = {
     "exec python3 -c \"\nimport os\nos.mkdir('/many')\ntry:\n for n in range(200000): os.close(os.open(f'/many/{n}', os.O_CREAT))\nexcept OSError as e: print(e.strerror)\n\"",
   leaveDaemon: 'echo answer > /work; (setsid sleep 1000 > /dev/null 2>&1 &); echo $$',
   countProcesses: 'cat /work; ls /proc | grep -c "^[0-9]*$"',
+  counter:
+    "exec python3 -c \"\nimport socket, threading, time\nn = 0\nlog = open('/log', 'w')\nserver = socket.create_server(('127.0.0.1', 8123))\ndef serve():\n while True:\n  peer, _ = server.accept()\n  peer.sendall(str(n).encode())\n  peer.close()\nthreading.Thread(target=serve, daemon=True).start()\nwhile True:\n n += 1\n print(n, file=log, flush=True)\n time.sleep(0.01)\n\"",
+  askCounter:
+    'exec python3 -c "\nimport socket\nprint(socket.create_connection((\'127.0.0.1\', 8123)).recv(99).decode())\n"',
   replace: 'echo changed > /work; cat /work',
 } as const
 
@@ -48,6 +52,8 @@ const REPLIES: Record<keyof typeof SHELL, (command: FakeCommand) => FakeReply> =
     return { stdout: '2\n' }
   },
   countProcesses: ({ files }) => ({ stdout: `${Buffer.from(files.bytes('/work') ?? '')}3\n` }),
+  counter: () => ({ hangs: true }),
+  askCounter: () => ({ stdout: '1\n' }),
   replace: ({ files }) => {
     files.put('/work', 'changed\n')
     return { stdout: 'changed\n' }

@@ -12,6 +12,7 @@ driverConformance({
     const driver = daemon()
     return {
       driver,
+      directory: '/none',
       killFromOutside: async ({ id }) => driver.kill(id, 'lost'),
       orphan: async (specs) => {
         const doomed = daemon()

@@ -1,5 +1,8 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   type Blank,
+  type CheckpointFacts,
+  type CheckpointOptions,
   type DriverCapabilities,
   DriverError,
   type Fate,
@@ -104,6 +107,42 @@ export class FakeDriver implements RuntimeDriver {
     await found.guest.openWorld(worldSpec(found.spec, grade.world, grade.shows))
   }
 
+  async checkpoint(
+    sandbox: Sandbox,
+    directory: string,
+    options: CheckpointOptions,
+  ): Promise<CheckpointFacts> {
+    options.signal?.throwIfAborted()
+    const { guest, spec } = this.#living(sandbox)
+    const saved = this.capabilities.memorySnapshot && spec.checkpointable === true
+    if (!saved) throw unsupported('memory snapshots of this sandbox')
+    const facts = factsOf(spec)
+    this.machine.checkpoints.set(directory, { facts, memory: guest.save() })
+    if (!options.leaveRunning) await this.stop(sandbox)
+    return facts
+  }
+
+  async restore(spec: SandboxSpec, directory: string, wait: Wait = {}): Promise<Sandbox> {
+    if (!this.capabilities.memorySnapshot) throw unsupported('memory snapshots')
+    const saved = this.machine.checkpoints.get(directory)
+    if (!saved || !isDeepStrictEqual(saved.facts, factsOf(spec))) {
+      throw new DriverError('snapshot_incompatible', 'the checkpoint is another one', {
+        hint: 'take the snapshot again',
+      })
+    }
+    const found = await this.#start(wait)
+    try {
+      await this.#obey(this.#options.onDress?.(spec), wait)
+      found.dress({ ...spec, checkpointable: true })
+      found.guest.load(saved.memory)
+      await found.guest.configure({ sandbox: spec.id, detachedMs: spec.detachedMs })
+      return found.sandbox()
+    } catch (error) {
+      await this.stop(found.blank())
+      throw error
+    }
+  }
+
   async usage(sandbox: Sandbox): Promise<Usage> {
     return this.#living(sandbox).usage
   }
@@ -183,6 +222,12 @@ function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['sho
     nofileMax: spec.limits.nofileMax,
     hostname: spec.hostname,
   }
+}
+
+function factsOf({ layers, limits }: SandboxSpec): CheckpointFacts {
+  const digests = layers.map(({ digest }) => digest)
+  const machine = { format: 1, runtime: 'fake', cpuFeatures: 'fake', agent: 'fake' }
+  return { ...machine, layers: digests, limits, sizeBytes: 1_024 }
 }
 
 function unsupported(what: string): DriverError {

@@ -5,6 +5,7 @@ import type {
   GuestExecs,
   GuestFiles,
   GuestHello,
+  GuestIdentity,
   GuestNews,
   GuestProcess,
   GuestStats,
@@ -27,6 +28,9 @@ interface FakeWorld {
   files: FakeFiles
   endedBy?: WorldEnder
 }
+
+/** Worlds of a guest that was saved. */
+export type FakeMemory = ReadonlyMap<string, Readonly<FakeWorld>>
 
 /** A guest without frames: worlds and files in memory, commands by script. Idle, it costs a few objects. */
 export class FakeGuest implements Guest {
@@ -83,6 +87,31 @@ export class FakeGuest implements Guest {
   async configure(options: GuestConfiguration): Promise<void> {
     this.#alive()
     this.#sandbox = options.sandbox
+  }
+
+  async freeze(): Promise<void> {
+    this.#alive()
+  }
+
+  async thaw(identity?: GuestIdentity): Promise<void> {
+    this.#alive()
+    if (identity) this.#sandbox = identity.sandbox
+  }
+
+  /** For the driver: worlds and files as they are now. Commands are scripts, which can't be copied. */
+  save(): FakeMemory {
+    const copy = ({ files, ...rest }: FakeWorld) => ({
+      ...rest,
+      files: new FakeFiles(files.totalBytes, files),
+    })
+    return new Map([...this.#worlds].map(([world, each]) => [world, copy(each)]))
+  }
+
+  /** For the driver: goes on from what was saved of another. */
+  load(memory: FakeMemory): void {
+    for (const [world, { files, ...rest }] of memory) {
+      this.#worlds.set(world, { ...rest, files: new FakeFiles(files.totalBytes, files) })
+    }
   }
 
   async prepareWorld(world: string): Promise<{ elapsedUs: number }> {

@@ -1,7 +1,17 @@
+import type { CheckpointFacts } from '../driver.ts'
+import type { FakeMemory } from './guest.ts'
 import type { FakeSandbox } from './sandbox.ts'
+
+/** A saved sandbox: its worlds, and what a restore compares. */
+export interface FakeCheckpoint {
+  readonly facts: CheckpointFacts
+  readonly memory: FakeMemory
+}
 
 /** Where fake sandboxes live. It outlives a driver, as a machine outlives a daemon. */
 export class FakeMachine {
+  /** By directory. Nothing is written there. */
+  readonly checkpoints = new Map<string, FakeCheckpoint>()
   readonly #sandboxes = new Map<string, FakeSandbox>()
 
   get size(): number {

@@ -9,6 +9,7 @@ import type {
   GuestExecs,
   GuestFiles,
   GuestHello,
+  GuestIdentity,
   GuestNews,
   GuestProcess,
   GuestStats,
@@ -48,6 +49,14 @@ export class AgentGuest implements Guest {
     await this.#link.request('configure', args, messages.nothing, wait)
   }
 
+  async freeze(wait: GuestWait = {}): Promise<void> {
+    await this.#link.request('freeze', {}, messages.nothing, wait)
+  }
+
+  async thaw(identity?: GuestIdentity, wait: GuestWait = {}): Promise<void> {
+    await this.#link.request('thaw', thawArguments(identity), messages.nothing, wait)
+  }
+
   async prepareWorld(world: string, wait: GuestWait = {}): Promise<{ elapsedUs: number }> {
     return await this.#link.request('world.prepare', { world }, messages.worldReady, wait)
   }
@@ -85,9 +94,22 @@ export class AgentGuest implements Guest {
   }
 }
 
+function thawArguments(identity: GuestIdentity | undefined): PayloadMap {
+  if (!identity) return {}
+  const { sandbox, detachedMs, lifetimeMs, hostname, machineId, seed } = identity
+  return {
+    sandbox,
+    detachedMs,
+    lifetimeMs,
+    hostname,
+    machineId: toBytes(machineId),
+    seed: toBytes(seed),
+  }
+}
+
 function worldArguments(spec: WorldSpec): PayloadMap {
   const { world, below, upperBytes, upperInodes, shmBytes, pidsMax, nofileMax } = spec
-  const { fileBytesMax, hostname, memoryTotalBytes, cpus, hosts } = spec
+  const { fileBytesMax, hostname, memoryTotalBytes, cpus, hosts, machineId, seed } = spec
   return {
     world,
     below,
@@ -102,5 +124,7 @@ function worldArguments(spec: WorldSpec): PayloadMap {
     memoryTotalBytes,
     cpus,
     hosts: hosts === undefined ? undefined : toBytes(hosts),
+    machineId: machineId === undefined ? undefined : toBytes(machineId),
+    seed: seed === undefined ? undefined : toBytes(seed),
   }
 }

@@ -16,6 +16,8 @@ export interface AttachOptions extends PipePaths {
    * being started: its agent may come later.
    */
   readonly resuming: boolean
+  /** Its agent was saved in the middle of whatever, and is being restored: it comes later too, as one that is started. */
+  readonly restored?: boolean
   readonly signal?: AbortSignal
   /** Until the agent's hello. Default `GUEST_LIMITS.handshakeMs`. */
   readonly timeoutMs?: number
@@ -43,7 +45,7 @@ export async function attachGuest(options: AttachOptions): Promise<Guest> {
   signal?.addEventListener('abort', abort, { once: true })
   try {
     signal?.throwIfAborted()
-    const filler = options.resuming ? [new Uint8Array(FRAME_LIMITS.frame)] : []
+    const filler = options.resuming || options.restored ? [new Uint8Array(FRAME_LIMITS.frame)] : []
     const said = await link.greet([...filler, encodeSync('sync', nonce)])
     const hello = link.parse('its hello', said, messages.hello)
     link.watchSilence()

@@ -73,6 +73,15 @@ export interface Guest {
   configure(options: GuestConfiguration, wait?: GuestWait): Promise<void>
 
   /**
+   * The agent stands still until `thaw`, so that its memory can be saved: no time of its own runs out, nothing else is answered.
+   * Calls under way go on afterwards. Fails with `limit` while a world is being opened or ended. Idempotent.
+   */
+  freeze(wait?: GuestWait): Promise<void>
+
+  /** It goes on; with an identity as another sandbox, whose worlds are told so. */
+  thaw(identity?: GuestIdentity, wait?: GuestWait): Promise<void>
+
+  /**
    * Builds a world ahead of `openWorld`, and waits until it is ready to be opened. The agent begins with `main` by itself.
    * Fails with `exists` when it was opened before.
    */
@@ -116,6 +125,8 @@ export interface GuestHello {
   /** The id given by `configure`; empty while blank. */
   readonly sandbox: string
   readonly uptimeMs: number
+  /** It waits for `thaw`: a copy, or a daemon died while it saved the sandbox. */
+  readonly frozen?: boolean
   readonly worlds: readonly { readonly world: string; readonly state: WorldState }[]
   readonly execs: readonly {
     readonly exec: string
@@ -140,6 +151,16 @@ export interface GuestConfiguration {
   readonly lifetimeMs?: number
 }
 
+/** What tells a sandbox from its copies. */
+export interface GuestIdentity extends GuestConfiguration {
+  /** Of each of its worlds. */
+  readonly hostname: string
+  /** Content of /etc/machine-id. */
+  readonly machineId: string
+  /** Content of /dev/sandlot-seed: random, never given to another sandbox. */
+  readonly seed: string
+}
+
 /** A world to be opened. Sizes in bytes; every limit is set by the caller. */
 export interface WorldSpec {
   /** `[a-z]{1,16}` */
@@ -162,6 +183,10 @@ export interface WorldSpec {
   readonly cpus?: number
   /** Content of /etc/hosts. Default: the image's. */
   readonly hosts?: string
+  /** Content of /etc/machine-id. Default: the image's. */
+  readonly machineId?: string
+  /** Content of /dev/sandlot-seed. Default: none. */
+  readonly seed?: string
 }
 
 /** Something a world wants known; flags are said once per world and exec. */

@@ -37,6 +37,7 @@ export const hello = z.object({
   boot: byteString(16).refine((boot) => boot.length === 16, 'not 16 bytes'),
   sandbox: text,
   uptimeMs: count,
+  frozen: z.boolean().exactOptional(),
   worlds: z.array(z.object({ world: text, state: z.enum(WORLD_STATES) })).max(GUEST_LIMITS.worlds),
   execs: z
     .array(z.object({ exec: text, world: text, running: z.boolean() }))

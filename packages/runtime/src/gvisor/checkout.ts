@@ -1,10 +1,11 @@
 import type { LeafLimits } from '../cgroup/cgroups.ts'
 import { DriverError, type GradeWorldSpec, type Sandbox, type SandboxSpec } from '../driver.ts'
-import type { Guest, GuestConfiguration, WorldSpec } from '../guest/guest.ts'
+import type { Guest, WorldSpec } from '../guest/guest.ts'
 import { GuestError, GuestLost, GuestTimeout } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { layerMountPoint } from './bundle.ts'
 import type { GvisorContext } from './context.ts'
+import { configurationOf, markOf } from './identity.ts'
 import type { Instance } from './instance.ts'
 import { sizesOf } from './sizing.ts'
 
@@ -41,7 +42,7 @@ export async function dress(
       : Promise.resolve()
     await Promise.all([
       settled.then(() => instance.guest.openWorld(worldSpec(spec, 'main'), wait)),
-      instance.guest.configure(configuration(spec), wait),
+      instance.guest.configure(configurationOf(spec), wait),
       instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
     ])
     return instance.sandbox()
@@ -123,11 +124,6 @@ function mountLayers(
   )
 }
 
-function configuration(spec: SandboxSpec): GuestConfiguration {
-  const { id, detachedMs, lifetimeMs } = spec
-  return { sandbox: id, detachedMs, ...(lifetimeMs === undefined ? {} : { lifetimeMs }) }
-}
-
 /** `shows` tells a grader's world from the episode's. */
 function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['shows']): WorldSpec {
   const { limits, layers } = spec
@@ -145,6 +141,7 @@ function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['sho
     hostname: spec.hostname,
     memoryTotalBytes: limits.memoryBytes,
     cpus: Math.max(1, Math.ceil(limits.cpus)),
+    ...(spec.checkpointable ? markOf(spec) : {}),
   }
 }
 

@@ -5,6 +5,7 @@ import {
   gvisorMachine,
   orphanSandboxes,
   pythonImage,
+  temporaryDirectory,
 } from '@sandlot/testkit'
 import { afterAll, describe, test } from 'vitest'
 import { driverConformance } from '../conformance/driver.ts'
@@ -34,8 +35,10 @@ if ('reason' in first) {
       const { options } = machine
       used.push(options)
       const { stateDirectory } = options
+      const directory = await temporaryDirectory()
       return {
         driver: new GvisorDriver(options),
+        directory: directory.path,
         killFromOutside: async ({ hostId }) => {
           const { state } = sandboxPaths(stateDirectory, hostId)
           process.kill(JSON.parse(await readFile(state, 'utf8')).sentryPid, 'SIGKILL')
@@ -48,7 +51,10 @@ if ('reason' in first) {
           return new GvisorDriver(options)
         },
         leaks: () => findLeaks({ stateDirectory }),
-        close: () => rm(stateDirectory, { recursive: true, force: true }),
+        close: async () => {
+          await rm(stateDirectory, { recursive: true, force: true })
+          await directory[Symbol.asyncDispose]()
+        },
       }
     },
   })

@@ -11,6 +11,7 @@ import { HostHelper } from './helper.ts'
 import type { Instance } from './instance.ts'
 import type { GvisorOptions } from './options.ts'
 import { newHostId, sandboxesDirectory, sandboxPaths, sharedRoot } from './paths.ts'
+import { type RuntimeFacts, runtimeFacts } from './runtime-facts.ts'
 
 /** What all sandboxes of one driver share. */
 export class GvisorContext {
@@ -21,6 +22,7 @@ export class GvisorContext {
   /** Everything started or recovered and not yet gone. */
   readonly instances = new Map<string, Instance>()
   #ready: Promise<{ agentImage: string }> | undefined
+  #facts: Promise<RuntimeFacts> | undefined
   #lock: Disposable | undefined
 
   constructor(options: GvisorOptions) {
@@ -49,6 +51,17 @@ export class GvisorContext {
       throw error
     })
     return this.#ready
+  }
+
+  /** What checkpoints depend on; asked once, again after a failure. */
+  runtimeFacts(): Promise<RuntimeFacts> {
+    this.#facts ??= this.ready()
+      .then(({ agentImage }) => runtimeFacts(this.options.runsc, agentImage))
+      .catch((error) => {
+        this.#facts = undefined
+        throw error
+      })
+    return this.#facts
   }
 
   async dispose(): Promise<void> {

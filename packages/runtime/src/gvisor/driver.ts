@@ -1,5 +1,7 @@
 import {
   type Blank,
+  type CheckpointFacts,
+  type CheckpointOptions,
   type DriverCapabilities,
   DriverError,
   type Fate,
@@ -16,19 +18,21 @@ import { RUNTIME_LIMITS } from '../limits.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 import { inBatches } from './batches.ts'
 import { blankLimits, dress, leafLimits, openGradeWorld } from './checkout.ts'
+import { checkpoint } from './checkpoint.ts'
 import { GvisorContext } from './context.ts'
 import type { Instance } from './instance.ts'
 import { launch } from './launch.ts'
 import type { GvisorOptions } from './options.ts'
 import { probeMachine } from './probe.ts'
 import { recover } from './recover.ts'
+import { restore } from './restore.ts'
 
 /** Sandboxes in gVisor: each a sentry of its own, started blank and dressed by hot mounts, or cold. */
 export class GvisorDriver implements RuntimeDriver {
   readonly name = 'gvisor'
   readonly capabilities: DriverCapabilities = {
     hotMount: true,
-    memorySnapshot: false,
+    memorySnapshot: true,
     limits: true,
   }
   readonly #context: GvisorContext
@@ -57,6 +61,7 @@ export class GvisorDriver implements RuntimeDriver {
     const instance = this.#living(blank)
     if (instance.state.owner) throw usedUp(blank)
     checkSpec(spec)
+    if (spec.checkpointable) throw needsColdStart(spec)
     return dress(this.#context, instance, spec, { hotMount: true, signal: wait.signal ?? never })
   }
 
@@ -70,6 +75,21 @@ export class GvisorDriver implements RuntimeDriver {
 
   async openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait: Wait = {}): Promise<void> {
     await openGradeWorld(this.#living(sandbox), grade, wait.signal ?? never)
+  }
+
+  async checkpoint(
+    sandbox: Sandbox,
+    directory: string,
+    { leaveRunning, signal = never }: CheckpointOptions,
+  ): Promise<CheckpointFacts> {
+    const instance = this.#living(sandbox)
+    return checkpoint(this.#context, instance, directory, { leaveRunning, signal })
+  }
+
+  async restore(spec: SandboxSpec, directory: string, wait: Wait = {}): Promise<Sandbox> {
+    checkSpec(spec)
+    const checkpointable = { ...spec, checkpointable: true }
+    return restore(this.#context, checkpointable, directory, wait.signal ?? never)
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {
@@ -111,6 +131,12 @@ function checkSpec({ layers, id }: SandboxSpec): void {
   if (layers.length > 0 && layers.length <= RUNTIME_LIMITS.layersMax) return
   throw new DriverError('create_failed', `sandbox ${id} has ${layers.length} layers`, {
     hint: `give it 1 to ${RUNTIME_LIMITS.layersMax}; join those of an image with more`,
+  })
+}
+
+function needsColdStart({ id }: SandboxSpec): DriverError {
+  return new DriverError('unsupported', `sandbox ${id} is to be checkpointable`, {
+    hint: 'use create: hot-mounted layers are lost to a checkpoint',
   })
 }
 

@@ -26,6 +26,7 @@ async function setup() {
       pidFile: path('pid'),
       controlSocket: path('control'),
       container: 'c',
+      start: true,
       deadlineMs,
     })
   await helper.fifos({ in: path('in'), out: path('out') })

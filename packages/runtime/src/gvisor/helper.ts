@@ -27,6 +27,8 @@ export interface LaunchRequest {
   readonly pidFile: string
   readonly controlSocket: string
   readonly container: string
+  /** False where `argv` brings it up by itself. */
+  readonly start: boolean
   readonly deadlineMs: number
 }
 

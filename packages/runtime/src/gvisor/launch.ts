@@ -16,6 +16,8 @@ export interface LaunchOptions {
   readonly limits: LeafLimits
   /** Nobody waits for it: its world is prepared before it counts as started, so that a checkout is short. */
   readonly ahead: boolean
+  /** Restored from this directory instead of started. */
+  readonly checkpoint?: string
   readonly signal: AbortSignal
 }
 
@@ -33,7 +35,7 @@ export function launch(context: GvisorContext, options: LaunchOptions): Promise<
     })
     try {
       await prepare(context, instance, agentImage, options)
-      await start(context, instance, options.signal)
+      await start(context, instance, options)
       if (options.ahead) await prepareWorld(instance, options.signal)
       return instance
     } catch (error) {
@@ -65,22 +67,24 @@ async function prepare(
 async function start(
   context: GvisorContext,
   instance: Instance,
-  signal: AbortSignal,
+  options: LaunchOptions,
 ): Promise<void> {
+  const { signal, checkpoint } = options
   const failed = new AbortController()
   // The daemon's ends are open before the sandbox's, so its end can't be missed.
   const attaching = attachGuest({
     inPath: instance.paths.input,
     outPath: instance.paths.output,
     resuming: false,
+    restored: checkpoint !== undefined,
     vetEnd: instance.vetEnd,
-    timeoutMs: RUNTIME_LIMITS.startMs,
+    timeoutMs: startMs(options),
     signal: AbortSignal.any([signal, failed.signal]),
   })
   // Until it is awaited, its failure waits too.
   attaching.catch(() => {})
   try {
-    const launched = await launchUnlessAborted(context, instance, signal)
+    const launched = await launchUnlessAborted(context, instance, options)
     const saving = instance.save({ sentryPid: launched.sentryPid })
     instance.attach(await attaching)
     await saving
@@ -99,11 +103,13 @@ async function prepareWorld({ guest }: Instance, signal: AbortSignal): Promise<v
 async function launchUnlessAborted(
   context: GvisorContext,
   { hostId, paths, leaf }: Instance,
-  signal: AbortSignal,
+  options: LaunchOptions,
 ): Promise<Launched> {
+  const { signal, checkpoint } = options
   const { runsc, stateDirectory, systrap } = context.options
   const flags = runscFlags(stateDirectory, paths, systrap)
-  const create = ['create', '--bundle', paths.directory, '--pid-file', paths.pid, hostId]
+  const verb =
+    checkpoint === undefined ? ['create'] : ['restore', '--detach', '--image-path', checkpoint]
   signal.throwIfAborted()
   const kill = () => void leaf.kill(RUNTIME_LIMITS.killMs).catch(() => false)
   signal.addEventListener('abort', kill, { once: true })
@@ -115,15 +121,29 @@ async function launchUnlessAborted(
       stderr: paths.agentLog,
       log: paths.runscLog,
       cgroupProcs: leaf.joinFiles,
-      argv: [runsc, ...flags, ...create],
+      argv: [
+        runsc,
+        ...flags,
+        ...verb,
+        '--bundle',
+        paths.directory,
+        '--pid-file',
+        paths.pid,
+        hostId,
+      ],
+      start: checkpoint === undefined,
       pidFile: paths.pid,
       controlSocket: paths.controlSocket,
       container: hostId,
-      deadlineMs: RUNTIME_LIMITS.startMs,
+      deadlineMs: startMs(options),
     })
   } finally {
     signal.removeEventListener('abort', kill)
   }
+}
+
+function startMs({ checkpoint }: LaunchOptions): number {
+  return checkpoint === undefined ? RUNTIME_LIMITS.startMs : RUNTIME_LIMITS.restoreMs
 }
 
 function startFailed(error: unknown, detail: string): DriverError {

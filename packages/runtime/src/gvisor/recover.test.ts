@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { expectNoLeaks, gvisorMachine, orphanSandboxes, pythonImage } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { detectCgroups } from '../cgroup/detect.ts'
-import { type DriverHarness, specFor } from '../conformance/harness.ts'
+import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
 import { SHELL } from '../conformance/shell-texts.ts'
 import type { EndedSandbox, SandboxSpec } from '../driver.ts'
 import { GvisorDriver } from './driver.ts'
@@ -79,6 +79,17 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     expect(adopted).toEqual([])
     expect(ended).toMatchObject([{ id: spec.id, hostId, fate: { kind: 'lost' } }])
     expect(ended[0]?.fate.detail).toContain('did not answer')
+  })
+
+  test('one that was being saved goes on', async () => {
+    await using each = await setup()
+    const spec = each.spec({ checkpointable: true })
+    await orphanSandboxes(each.options, [{ spec, frozen: true }])
+    await using driver = new GvisorDriver(each.options)
+    const { adopted } = await driver.recover()
+    expect(adopted).toHaveLength(1)
+    const [sandbox] = adopted
+    if (sandbox) expect(await shell(sandbox, SHELL.echo)).toMatchObject({ stdout: 'out\n' })
   })
 
   test('half-made ones are removed: a leaf alone, a directory alone, a start in its middle', async () => {

@@ -15,7 +15,7 @@ import { loadState } from './state.ts'
  * |---|---|---|---|
  * | yes | yes | yes | adopted |
  * | yes | yes | no | ended, with a fate |
- * | yes | yes | yes, but its world was never opened | removed: half made |
+ * | yes | yes | yes, but its world was never opened, or it is a copy that was never told who it is | removed: half made |
  * | no | yes | | removed, with a fate |
  * | | no | | removed: a blank, or half made |
  */
@@ -80,10 +80,13 @@ async function adopt(
       signal,
     })
     instance.attach(guest)
-    const { sandbox, worlds } = guest.hello
+    const { sandbox, worlds, frozen } = guest.hello
+    if (frozen === true && sandbox !== id) return 'half made'
     if (sandbox !== '' && sandbox !== id) return { why: `its agent says it is ${sandbox}` }
     const opened = worlds.some(({ world, state }) => world === 'main' && state !== 'prepared')
     if (!opened) return 'half made'
+    // The daemon died while it saved or resumed it.
+    if (frozen === true) await guest.thaw(undefined, { signal })
     const overMemory = await instance.killedForMemory()
     return overMemory ? { why: 'it went over its memory while no daemon was there' } : 'adopted'
   } catch (error) {

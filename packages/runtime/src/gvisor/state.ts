@@ -32,6 +32,7 @@ const spec = z.strictObject({
   hostname: z.string(),
   detachedMs: size,
   lifetimeMs: size.exactOptional(),
+  checkpointable: z.boolean().exactOptional(),
 })
 const schema = z.strictObject({
   hostId: z.string(),

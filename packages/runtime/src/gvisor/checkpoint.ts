@@ -1,0 +1,104 @@
+import { mkdir, rm, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type CheckpointFacts, DriverError } from '../driver.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
+import { run } from '../process/run.ts'
+import { seal } from './checkpoint-files.ts'
+import { CHECKPOINT_FORMAT } from './compatible.ts'
+import type { GvisorContext } from './context.ts'
+import type { Instance } from './instance.ts'
+import { runscFlags } from './runsc.ts'
+
+/**
+ * Freezes the agent, has the runtime write memory and files, and brings them to the disk. What was taken is left running until all of
+ * that is certain, so a full disk costs no sandbox.
+ */
+export async function checkpoint(
+  context: GvisorContext,
+  instance: Instance,
+  directory: string,
+  options: { readonly leaveRunning: boolean; readonly signal: AbortSignal },
+): Promise<CheckpointFacts> {
+  const { signal, leaveRunning } = options
+  const { spec } = instance.sandbox()
+  if (spec.checkpointable !== true) throw notCheckpointable(spec.id)
+  const machine = await context.runtimeFacts()
+  await refuseFullDisk(instance, directory)
+  const part = `${directory}.part`
+  await rm(part, { recursive: true, force: true })
+  await mkdir(part, { recursive: true, mode: 0o700 })
+  try {
+    await instance.guest.freeze({ signal })
+    await save(context, instance, part)
+    signal.throwIfAborted()
+    const layers = spec.layers.map(({ digest }) => digest)
+    const facts = { format: CHECKPOINT_FORMAT, ...machine, layers, limits: spec.limits }
+    const sealed = await seal(part, directory, facts)
+    if (leaveRunning) await instance.guest.thaw()
+    else await instance.end('stop')
+    return sealed
+  } catch (error) {
+    await rm(part, { recursive: true, force: true })
+    await goOn(instance, error)
+    throw signal.aborted ? signal.reason : failed(error)
+  }
+}
+
+/** The runtime's part; it resumes the sandbox, unless it is killed in the middle: so an abort waits for it. */
+async function save(
+  context: GvisorContext,
+  { hostId, paths }: Instance,
+  part: string,
+): Promise<void> {
+  const { runsc, stateDirectory, systrap } = context.options
+  const flags = runscFlags(stateDirectory, paths, systrap)
+  const verb = ['checkpoint', `--image-path=${part}`, '--leave-running', hostId]
+  const timeoutMs = RUNTIME_LIMITS.checkpointMs
+  const outcome = await run(runsc, [...flags, ...verb], { timeoutMs })
+  if (outcome.exitCode === 0) return
+  const said = outcome.stderr.trim().split('\n')[0] || outcome.problem
+  throw new Error(`the runtime could not save it: ${said?.slice(0, RUNTIME_LIMITS.evidenceChars)}`)
+}
+
+/** After a failure: a sandbox whose agent doesn't go on is of no use to anybody. */
+async function goOn(instance: Instance, cause: unknown): Promise<void> {
+  if (instance.ending) return
+  const wait = { timeoutMs: RUNTIME_LIMITS.checkoutMs }
+  await instance.guest.thaw(undefined, wait).catch(() => {
+    return instance.end('lost', `its agent did not go on after a checkpoint: ${cause}`)
+  })
+}
+
+/** Near a full disk a checkpoint may be cut without an error of the runtime. */
+async function refuseFullDisk({ leaf }: Instance, directory: string): Promise<void> {
+  await mkdir(dirname(directory), { recursive: true, mode: 0o700 })
+  const { bavail, bsize } = await statfs(dirname(directory))
+  const { memoryBytes } = await leaf.usage()
+  if (bavail * bsize > memoryBytes + RUNTIME_LIMITS.checkpointSpareBytes) return
+  throw noSpace(`it may take ${memoryBytes} bytes, and ${bavail * bsize} are free`)
+}
+
+function failed(error: unknown): DriverError {
+  if (error instanceof DriverError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  if ((error as NodeJS.ErrnoException).code === 'ENOSPC' || /no space left/i.test(message)) {
+    return noSpace(message, error)
+  }
+  return new DriverError('checkpoint_failed', `the checkpoint failed: ${message}`, {
+    hint: 'try again; the sandbox lives on',
+    cause: error,
+  })
+}
+
+function noSpace(detail: string, cause?: unknown): DriverError {
+  return new DriverError('no_space', `there is no room for the checkpoint: ${detail}`, {
+    hint: 'delete snapshots or images, or give the data directory a larger disk',
+    cause,
+  })
+}
+
+function notCheckpointable(id: string): DriverError {
+  return new DriverError('unsupported', `the memory of sandbox ${id} can't be saved`, {
+    hint: 'create it with `checkpointable: true`',
+  })
+}

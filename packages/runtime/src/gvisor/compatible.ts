@@ -1,0 +1,44 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type CheckpointFacts, DriverError, type SandboxSpec } from '../driver.ts'
+import type { RuntimeFacts } from './runtime-facts.ts'
+
+/**
+ * Counts up when a checkpoint of before can't be restored any more: when mounts, flags or capabilities of every sandbox change,
+ * which the runtime compares.
+ */
+export const CHECKPOINT_FORMAT = 1
+
+/** Throws what differs between what a checkpoint needs and what is here. */
+export function refuseIncompatible(
+  facts: CheckpointFacts,
+  machine: RuntimeFacts,
+  spec: SandboxSpec,
+): void {
+  refuse('format', String(facts.format), String(CHECKPOINT_FORMAT))
+  refuse('version of the runtime', facts.runtime, machine.runtime)
+  refuse('guest agent', facts.agent, machine.agent)
+  const here = new Set(machine.cpuFeatures.split(','))
+  const missing = facts.cpuFeatures.split(',').filter((feature) => !here.has(feature))
+  if (missing.length > 0) {
+    throw incompatible(`this processor lacks ${missing.join(', ')}`)
+  }
+  const layers = spec.layers.map(({ digest }) => digest)
+  if (!isDeepStrictEqual(layers, facts.layers)) throw incompatible('the layers are others')
+  if (!isDeepStrictEqual(spec.limits, facts.limits)) {
+    throw incompatible('the limits are others; those of a checkpoint are fixed')
+  }
+}
+
+function refuse(what: string, taken: string, here: string): void {
+  if (taken !== here) throw incompatible(`${what}: taken with ${taken}, here is ${here}`)
+}
+
+function incompatible(detail: string): DriverError {
+  return new DriverError(
+    'snapshot_incompatible',
+    `the checkpoint can't be restored here: ${detail}`,
+    {
+      hint: 'take the snapshot again on this machine, or start cold from its files',
+    },
+  )
+}
