@@ -47,6 +47,8 @@ export const resultRow = z.object({
   outcome: z.enum(OUTCOMES),
   flags: z.array(z.enum(FLAGS)),
   valid: z.boolean(),
+  /** By the policy `drop`: recorded, and left out by whoever reads results for training. */
+  dropped: z.boolean(),
   /** null, never 0, where `valid` is false. */
   reward: z.number().nullable(),
   rewards: z.record(z.string(), z.number()).nullable(),

@@ -95,6 +95,8 @@ export const runCreate = z
     grade: gradeSpec.optional(),
     policy: z.partialRecord(z.enum(OUTCOMES), z.enum(POLICY_ACTIONS)).optional(),
     seed: z.number().int().nonnegative().optional(),
+    /** Admits nothing more while so many results are not read. Default: unread results just wait on disk. */
+    ahead: z.number().int().min(1).max(LIMITS.concurrency).optional(),
     /** Set by the user when the episode's code changed: part of the digest. */
     version: z.string().max(LIMITS.nameLength).optional(),
     tags: tags.optional(),

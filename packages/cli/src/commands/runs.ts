@@ -73,7 +73,11 @@ export async function resultsCommand(name: string, { from }: { from?: string }):
   await using client = new Sandlot()
   using interrupted = interruption()
   const run = await client.rollouts.get(name)
-  const options = { signal: interrupted.signal, ...(from === undefined ? {} : { from }) }
+  const options = {
+    signal: interrupted.signal,
+    dropped: true,
+    ...(from === undefined ? {} : { from }),
+  }
   for await (const row of run.results(options)) printLine(JSON.stringify(row))
 }
 

@@ -12,6 +12,8 @@ export interface FinalEnding {
   readonly rewards: Readonly<Record<string, number>> | null
   /** From the outside in; empty where nothing failed. */
   readonly cause: readonly string[]
+  /** By the user's policy: recorded, and absent from what a trainer reads. */
+  readonly dropped?: true
   /** The daemon's own grader gave the verdict, so the sandbox lived until then. */
   readonly proven?: true
 }

@@ -31,6 +31,7 @@ export function rowOf(
     outcome: ending.outcome,
     flags: attempt?.flags ?? [],
     valid: ending.valid,
+    dropped: ending.dropped === true,
     reward: ending.reward,
     rewards: ending.rewards === null ? null : { ...ending.rewards },
     data: data.value,

@@ -6,8 +6,12 @@ export function canAdmit(run: Run): boolean {
 }
 
 /** What stands between a queued episode and its sandbox; null: nothing. */
-export function admissionBound(run: Run): 'concurrency' | 'capacity' | 'create-rate' | null {
+export function admissionBound(
+  run: Run,
+): 'consumer' | 'concurrency' | 'capacity' | 'create-rate' | null {
   const { slots, counts } = run.index
+  const { ahead } = run.policy
+  if (ahead !== null && run.totals.ended - run.rowsRead >= ahead) return 'consumer'
   if (slots.size >= run.policy.concurrency) return 'concurrency'
   if (run.nodes.size === 0) return null
   let sandboxes = 0

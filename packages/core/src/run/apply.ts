@@ -103,6 +103,9 @@ const OF_RUN: {
       run.unrecorded.delete(seq)
     }
   },
+  results_read: (run, { rows }) => {
+    run.rowsRead = rows
+  },
   status_changed: applyStatus,
   recovered: applyRecovered,
 }

@@ -67,6 +67,13 @@ export function decideRecorded(decision: Decision, input: InputOf<'results_recor
   emit(decision, { type: 'results_recorded', through })
 }
 
+export function decideRead(decision: Decision, { rows }: InputOf<'results_read'>): void {
+  const { run } = decision
+  const known = Math.min(Math.floor(rows), run.totals.ended)
+  if (known > run.rowsRead) emit(decision, { type: 'results_read', rows: known })
+  else ignore(decision, 'a reader was further already')
+}
+
 /** Asks again for everything whose answer has not come. */
 export function decideRecovered(decision: Decision, input: InputOf<'recovered'>): void {
   const { run, nowMs, step } = decision

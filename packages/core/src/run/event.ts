@@ -93,6 +93,7 @@ export type EventBody =
     }
   | { readonly type: 'policy_version_set'; readonly version: number }
   | { readonly type: 'results_recorded'; readonly through: number }
+  | { readonly type: 'results_read'; readonly rows: number }
   | { readonly type: 'status_changed'; readonly status: RunStatus; readonly reason: string | null }
   | { readonly type: 'recovered'; readonly downMs: number }
 

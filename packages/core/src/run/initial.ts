@@ -18,6 +18,7 @@ export function initialRun(policy: RunPolicy, startedAtMs: number): Run {
     nextToken: 1,
     nextSeq: 1,
     policyVersion: 0,
+    rowsRead: 0,
     downMs: 0,
     keys: createKeyTable(),
     live: new Map(),

@@ -20,6 +20,8 @@ export type InputBody =
    * a run from 1 in the order in which `append_result` asks for them.)
    */
   | { readonly type: 'results_recorded'; readonly through: number }
+  /** The furthest reader has taken so many rows. */
+  | { readonly type: 'results_read'; readonly rows: number }
   /** Time passed. */
   | { readonly type: 'tick' }
   | { readonly type: 'cancel'; readonly cause: string }

@@ -16,6 +16,8 @@ export interface RunPolicy {
   readonly from: string
   readonly tags: Readonly<Record<string, string>>
   readonly concurrency: number
+  /** Nothing is admitted while so many rows are not read. */
+  readonly ahead: number | null
   readonly timeoutMs: {
     readonly create: number
     readonly setup: number
@@ -44,7 +46,7 @@ export interface RunPolicy {
 export function compileRun(
   spec: Pick<
     RunCreate,
-    'concurrency' | 'timeout' | 'retry' | 'setup' | 'grade' | 'policy' | 'tags'
+    'concurrency' | 'ahead' | 'timeout' | 'retry' | 'setup' | 'grade' | 'policy' | 'tags'
   >,
   ids: { readonly run: string; readonly from: string },
 ): RunPolicy {
@@ -62,6 +64,7 @@ export function compileRun(
     from: ids.from,
     tags: spec.tags ?? {},
     concurrency: spec.concurrency,
+    ahead: spec.ahead ?? null,
     timeoutMs: { ...TIMEOUT_DEFAULTS_MS, total: null, ...defined(spec.timeout) },
     retry: { ...RETRY_DEFAULTS, ...defined(spec.retry) },
     setup: (spec.setup?.length ?? 0) > 0,

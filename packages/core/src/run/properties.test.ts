@@ -57,6 +57,7 @@ const input = fc.oneof(
     result: fc.record({ kind: fc.constantFrom('verdict', 'failed'), reward, cause: fc.string() }),
   }),
   of('results_recorded', { through: small }),
+  of('results_read', { rows: small }),
   of('tick', {}),
   of('give_up', { cause: fc.string() }),
   of('pause', { cause: fc.string() }),
@@ -72,6 +73,7 @@ const rarely = fc.oneof(
 )
 const spec = fc.record({
   concurrency: fc.integer({ min: 1, max: 3 }),
+  ahead: fc.constantFrom(undefined, 1),
   setup: fc.constantFrom(undefined, ['true']),
   grade: fc.constantFrom(
     undefined,

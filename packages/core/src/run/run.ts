@@ -28,6 +28,8 @@ export interface Run {
   nextToken: number
   nextSeq: number
   policyVersion: number
+  /** Rows that the furthest reader has taken; only told where the policy has `ahead`. */
+  rowsRead: number
   /** All the time in which there was no coordinator. */
   downMs: number
   readonly keys: KeyTable

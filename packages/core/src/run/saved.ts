@@ -60,6 +60,7 @@ export function loadRun(saved: SavedRun): Run {
   if (version !== 1) throw new Error(`a saved run of version ${version} is not known`)
   const run: Run = {
     ...plain,
+    rowsRead: plain.rowsRead ?? 0,
     totals: { ...emptyTotals(), ...plain.totals },
     keys: createKeyTable(keys),
     live: new Map(live.map(loadEpisode).map((episode) => [episode.index, episode])),

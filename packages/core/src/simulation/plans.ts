@@ -64,6 +64,17 @@ export function planUser(world: World, coordinator: FakeCoordinator): void {
   timeline.after(60_000, resume)
 }
 
+/** A trainer that reads results at its own pace, and now and then stands still for long. */
+export function planReader(world: World, coordinator: FakeCoordinator): void {
+  const { random, timeline } = world
+  const read = () => {
+    if (world.over()) return
+    coordinator.tell({ type: 'results_read', rows: coordinator.journal.results.length })
+    timeline.after(random.spread(3_000, 1.5), read)
+  }
+  read()
+}
+
 /** Deaths and lost connections, at any moment, each followed by a return. */
 export function planFaults(
   parts: Parts,

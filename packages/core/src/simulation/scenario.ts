@@ -87,6 +87,7 @@ function drawPolicy(random: Random): RunPolicy {
   return compileRun(
     {
       concurrency: 1 + random.below(10),
+      ...(random.chance(0.2) ? { ahead: 1 + random.below(5) } : {}),
       timeout: {
         create: 20_000,
         setup: 30_000,

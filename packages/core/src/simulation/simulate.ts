@@ -12,6 +12,7 @@ import {
   crash,
   type Parts,
   planFaults,
+  planReader,
   planReconcile,
   planSetup,
   planTasks,
@@ -145,6 +146,7 @@ function createSimulation(seed: number) {
   planUser(world, coordinator)
   planFaults(parts, coordinator, startWorker)
   planReconcile(parts, coordinator)
+  if (scenario.policy.ahead !== null) planReader(world, coordinator)
 
   return {
     world,

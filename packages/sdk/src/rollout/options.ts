@@ -51,6 +51,11 @@ export interface MapOptions<Task> {
   readonly grade?: CommandGrade | FunctionGrade<Task>
   readonly policy?: Partial<Record<Outcome, PolicyAction>>
   readonly seed?: number
+  /**
+   * Starts no more episodes while so many results wait to be read: for a trainer that must not fall behind. A row counts as read when
+   * the page after it is asked for. Default: no bound, unread results wait on disk.
+   */
+  readonly ahead?: number
   /** Set it when the episode's code changed: part of what makes a run another one. */
   readonly version?: string
   readonly tags?: Tags

@@ -14,6 +14,8 @@ import type { RunPart } from './run-part.ts'
 export interface ResultsOptions extends Waiting {
   /** Cursor of the last row that was handled, saved with a checkpoint; default: from the first. */
   readonly from?: string
+  /** Also the rows that the policy `drop` leaves out. */
+  readonly dropped?: boolean
 }
 
 const ROWS_PER_PAGE = 500
@@ -53,7 +55,7 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
       const page = await this.#page(after, options.signal)
       for (const row of page.rows) {
         after = row.cursor
-        yield row
+        if (options.dropped || !row.dropped) yield row
       }
       if (page.done) {
         this.#part.close()

@@ -43,6 +43,8 @@ export const COORDINATOR_LIMITS = {
   resultBytes: 192 * 2 ** 10,
   causeCharactersCut: 200,
   resultPageBytes: 4 * 2 ** 20,
+  /** Cursors of one run of which it is remembered how many rows they stand for. */
+  readMarks: 256,
   /** Readers that wait for one run's next result. */
   resultReaders: 1_000,
 

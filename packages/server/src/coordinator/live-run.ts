@@ -20,6 +20,7 @@ import { type Grading, openGrading } from './grading.ts'
 import { leaseId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { createPulse, type Pulse } from './pulse.ts'
+import { openReadMarks, type ReadMarks } from './read-marks.ts'
 import { openResultLog, type ResultLog, type SequencedRow } from './result-log.ts'
 import { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
@@ -40,6 +41,8 @@ export interface LiveRun {
   /** Beats with every row that became durable, and when the run is over. */
   readonly news: Pulse
   readonly stage: Stage
+  /** Present where it matters how far its reader is. */
+  readonly marks: ReadMarks | undefined
   /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
   sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
   /** The node knows nothing of the attempt's sandbox. */
@@ -169,6 +172,10 @@ function startRun(
   })
   const live: LiveRun = {
     ...{ record, actor, journal, tasks, workers, news, stage: services.stage },
+    marks:
+      record.specification.ahead === null
+        ? undefined
+        : openReadMarks(engine.log, resultStream(record)),
     sandboxEnded({ episode, attempt }, ended) {
       if (isReleased(ended)) return
       const { sandbox } = ended

@@ -24,6 +24,7 @@ export async function readResults(
   const untilMs = clock.now() + Math.min(query.waitMs ?? 0, LIMITS.waitMs)
   const limit = Math.min(query.limit ?? ROWS_DEFAULT, LIMITS.rowsPerPage)
   const after = query.after ? { after: query.after } : {}
+  await noteTaken(await find(), query.after)
   for (;;) {
     const { record, live } = await find()
     const over = live === undefined || live.actor.run.status === 'finished'
@@ -33,6 +34,7 @@ export async function readResults(
       ...{ limit, ...after },
       ...(signal ? { signal } : {}),
     })
+    live?.marks?.served(query.after ?? '', { rows: page.rows.length, cursor: page.cursor })
     const leftMs = untilMs - clock.now()
     if (page.rows.length > 0 || over || leftMs <= 0 || stopping.aborted) {
       const head = over ? await engine.log.head(stream) : undefined
@@ -40,4 +42,11 @@ export async function readResults(
     }
     await live.news.after(seen, { timeoutMs: leftMs, signal })
   }
+}
+
+/** Whoever asks for what comes after a row has taken it: a run that keeps near its reader may go on. */
+async function noteTaken({ live }: FoundRun, cursor: string | undefined): Promise<void> {
+  if (live?.marks === undefined || !cursor) return
+  const rows = await live.marks.rowsThrough(cursor)
+  live.actor.post({ type: 'results_read', rows })
 }

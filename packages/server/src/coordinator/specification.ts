@@ -27,6 +27,7 @@ export interface Specification {
   readonly grade: GradeSpec | null
   readonly policy: NonNullable<RunCreate['policy']>
   readonly seed: number
+  readonly ahead: number | null
   readonly version: string
   readonly tags: Readonly<Record<string, string>>
 }
@@ -41,7 +42,7 @@ export interface Timeouts {
 }
 
 /** What two runs of one name may differ in and still be the same run. */
-const OUTSIDE_DIGEST = new Set<keyof Specification>(['image', 'concurrency', 'tags'])
+const OUTSIDE_DIGEST = new Set<keyof Specification>(['image', 'concurrency', 'ahead', 'tags'])
 
 /** Completes what a caller sent. `invalid_request` where its parts contradict one another. */
 export function completeSpecification(run: RunCreate, imageDigest: string): Specification {
@@ -60,6 +61,7 @@ export function completeSpecification(run: RunCreate, imageDigest: string): Spec
     grade: run.grade ?? null,
     policy: run.policy ?? {},
     seed: run.seed ?? 0,
+    ahead: run.ahead ?? null,
     version: run.version ?? '',
     tags: run.tags ?? {},
   }
@@ -79,7 +81,7 @@ export function policyOf(run: {
   readonly id: string
   readonly specification: Specification
 }): RunPolicy {
-  const { concurrency, timeoutMs, retry, setup, grade, policy, tags, imageDigest } =
+  const { concurrency, timeoutMs, retry, setup, grade, policy, tags, imageDigest, ahead } =
     run.specification
   const { total, ...timeout } = timeoutMs
   return compileRun(
@@ -87,6 +89,7 @@ export function policyOf(run: {
       ...{ concurrency, retry, policy, tags, setup: [...setup] },
       timeout: total === null ? timeout : { ...timeout, total },
       ...(grade === null ? {} : { grade }),
+      ...(ahead === null ? {} : { ahead }),
     },
     { run: run.id, from: imageDigest },
   )

@@ -57,3 +57,27 @@ test('a grade by command runs in a world of its own, with files that are brought
   for await (const row of run.results()) rows.push(row)
   expect(rows).toMatchObject([{ key: 'a', outcome: 'graded', reward: 1 }])
 })
+
+test('what the policy drops is recorded, and absent from what a trainer reads; what it masks is there', async () => {
+  await using at = await startTestDaemon()
+  await using client = new Sandlot({ url: at.url, apiKey: at.daemon.apiKey })
+  const run = client.rollouts.map(
+    [{ id: 'good' }, { id: 'throws' }, { id: 'limited' }],
+    async ({ key }) => {
+      if (key === 'throws') throw new Error('as planned')
+      return key === 'limited' ? { limit: 'turns' } : { reward: 1 }
+    },
+    {
+      ...{ name: 'dropping', from: await at.image() },
+      policy: { episode_error: 'drop', limit: 'mask' },
+    },
+  )
+  const told = async (dropped: boolean) =>
+    (await run.wait({ dropped })).map((row) => [row.key, row.valid, row.dropped, row.reward]).sort()
+  const kept = [
+    ['good', true, false, 1],
+    ['limited', false, false, null],
+  ]
+  expect(await told(false)).toEqual(kept)
+  expect(await told(true)).toEqual([...kept, ['throws', false, true, null]])
+})
