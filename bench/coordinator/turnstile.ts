@@ -8,7 +8,9 @@ export class Turnstile {
   readonly full: Promise<void>
   readonly #inFlight: number
   readonly #moving: number
-  readonly #waiting: (() => void)[] = []
+  #waiting: (() => void)[] = []
+  /** Of those waiting, so many went already: an array that is cut for each that goes would be what is measured. */
+  #gone = 0
   readonly #full = Promise.withResolvers<void>()
   #open = false
   #coming: number
@@ -35,13 +37,18 @@ export class Turnstile {
   enter(go: () => void): void {
     this.#coming -= 1
     this.#waiting.push(go)
-    if (this.#waiting.length === this.#inFlight) this.#full.resolve()
+    if (this.#waiting.length - this.#gone === this.#inFlight) this.#full.resolve()
     if (this.#open) this.#letGo()
   }
 
   #letGo(): void {
     const keep = this.#coming > 0 ? this.#inFlight - this.#moving : 0
-    const leaving = this.#waiting.splice(0, Math.max(0, this.#waiting.length - keep))
-    for (const go of leaving) go()
+    while (this.#waiting.length - this.#gone > keep) {
+      const go = this.#waiting[this.#gone++]
+      go?.()
+    }
+    if (this.#gone < this.#inFlight) return
+    this.#waiting = this.#waiting.slice(this.#gone)
+    this.#gone = 0
   }
 }

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { listErofsContents, MemoryBlobs, tarArchive, temporaryDirectory } from '@sandlot/testkit'
@@ -202,6 +202,19 @@ test('a pinned image stays, an unpinned one goes with all that is its alone', as
   expect(await files(at.directory)).toEqual([])
   expect((await at.store.build({ kind: 'tar', blob })).id).toBe(image.id)
   expect(at.blobs.opened).toBe(2)
+})
+
+test('while an image is pinned, pinning it again reads no file', async () => {
+  await using at = await setup()
+  const image = await at.store.build({ kind: 'tar', blob: at.blobs.put(archive) })
+  const path = join(at.directory, 'images', `${image.id}.json`)
+  {
+    using first = await at.store.pin(image.id)
+    await rm(path)
+    using second = await at.store.pin(image.id)
+    expect(second.image).toBe(first.image)
+  }
+  await expect(at.store.pin(image.id)).rejects.toMatchObject({ code: 'image_unknown' })
 })
 
 test('damage is found, and mended by removing and building again', async () => {

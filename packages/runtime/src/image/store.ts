@@ -30,7 +30,10 @@ export interface ImageStore extends AsyncDisposable {
   /** Oldest first. */
   list(): Promise<readonly Image[]>
 
-  /** Keeps an image from being removed while something uses it. Pins end with this process. Fails with `image_unknown`. */
+  /**
+   * Keeps an image from being removed while something uses it. Pins end with this process; while there is one of an image,
+   * the next ones read no file. Fails with `image_unknown`.
+   */
   pin(id: string): Promise<PinnedImage>
 
   /** Removes an image and the layers that no other image has. Fails with `image_unknown` or `image_in_use`. */
@@ -68,11 +71,17 @@ export async function openImageStore(options: ImageStoreOptions): Promise<ImageS
 /** Held while images appear and disappear, so that no layer goes while an image that has it comes. */
 const STORE_LOCK = 'store'
 
+interface Pins {
+  held: number
+  /** Known as soon as one of the pins has read it. */
+  image: Image | undefined
+}
+
 class FileImageStore implements ImageStore {
   readonly #options: ImageStoreOptions
   readonly #files: ImageFiles
   readonly #builds = new SharedBuilds<Image>()
-  readonly #pins = new Map<string, number>()
+  readonly #pins = new Map<string, Pins>()
   readonly #removing = new Set<string>()
 
   constructor(options: ImageStoreOptions, files: ImageFiles) {
@@ -105,19 +114,19 @@ class FileImageStore implements ImageStore {
   }
 
   async pin(id: string): Promise<PinnedImage> {
-    const count = (change: number): void => {
-      const pins = (this.#pins.get(id) ?? 0) + change
-      if (pins > 0) this.#pins.set(id, pins)
-      else this.#pins.delete(id)
-    }
-    let held = !this.#removing.has(id)
-    if (held) count(1)
+    if (this.#removing.has(id)) return { image: await this.get(id), [Symbol.dispose]: () => {} }
+    const pins = this.#pins.get(id) ?? { held: 0, image: undefined }
+    this.#pins.set(id, pins)
+    pins.held += 1
+    let held = true
     const release = (): void => {
-      if (held) count(-1)
+      if (held) pins.held -= 1
       held = false
+      if (pins.held === 0) this.#pins.delete(id)
     }
     try {
-      return { image: await this.get(id), [Symbol.dispose]: release }
+      pins.image ??= await this.get(id)
+      return { image: pins.image, [Symbol.dispose]: release }
     } catch (cause) {
       release()
       throw cause

@@ -4,6 +4,7 @@ import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
 import type { SandboxEnded } from './port.ts'
+import { unlessAborted } from './waits.ts'
 
 /** The use of a sandbox's guest, until disposed: meanwhile it is kept warm. */
 export interface Lent extends Disposable {
@@ -72,18 +73,4 @@ async function fateOf(entry: Entry): Promise<SandboxEnded | undefined> {
   } finally {
     clearTimeout(timer)
   }
-}
-
-/** Ends the wait, not the work. */
-export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return work
-  if (signal.aborted) {
-    work.catch(() => {})
-    return Promise.reject(signal.reason)
-  }
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

@@ -15,7 +15,6 @@ import { NO_USAGE } from './ended.ts'
 import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
-import { unlessAborted } from './lend.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { Ownership } from './ownership.ts'
 import { BlankPool } from './pool.ts'
@@ -37,6 +36,7 @@ import { reapPastTime } from './reaper.ts'
 import { type Recovered, recoverNode } from './recover.ts'
 import { Room, type RoomSize } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
+import { unlessAborted, unlessLate } from './waits.ts'
 
 export interface NodeOptions {
   /** Name of this node. */
@@ -249,12 +249,13 @@ export class Node implements NodePort {
 
 const NEVER = new AbortController().signal
 
-function within<T>(work: Promise<T>, wait: NodeWait | undefined): Promise<T> {
-  return unlessAborted(work, waitSignal(wait))
-}
-
 function waitSignal(wait: NodeWait | undefined): AbortSignal | undefined {
   if (wait?.timeoutMs === undefined) return wait?.signal
   const timeout = AbortSignal.timeout(wait.timeoutMs)
   return wait.signal ? AbortSignal.any([wait.signal, timeout]) : timeout
+}
+
+function within<T>(work: Promise<T>, wait: NodeWait | undefined): Promise<T> {
+  const heard = unlessAborted(work, wait?.signal)
+  return wait?.timeoutMs === undefined ? heard : unlessLate(heard, wait.timeoutMs)
 }

@@ -1,0 +1,45 @@
+/** Waits that end before the work does: the work goes on, and its failure is nobody's. */
+
+/** Rejects with the signal's reason. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work
+  if (signal.aborted) {
+    work.catch(() => {})
+    return Promise.reject(signal.reason)
+  }
+  return new Promise((resolve, reject) => {
+    const leave = onAbort(signal, () => reject(signal.reason))
+    work.then(resolve, reject).finally(leave)
+  })
+}
+
+/** Rejects with a `TimeoutError`, as a signal would. */
+export function unlessLate<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new DOMException(`no answer within ${timeoutMs} ms`, 'TimeoutError'))
+    const timer = setTimeout(late, timeoutMs)
+    timer.unref()
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+/**
+ * Those who wait for each signal. Thousands wait for a coordinator's one, and a signal goes through all its listeners
+ * for each that comes or goes.
+ */
+const waiting = new WeakMap<AbortSignal, Set<() => void>>()
+
+function onAbort(signal: AbortSignal, call: () => void): () => void {
+  let calls = waiting.get(signal)
+  if (!calls) {
+    const all = new Set<() => void>()
+    calls = all
+    waiting.set(signal, all)
+    const callAll = () => {
+      for (const each of all) each()
+    }
+    signal.addEventListener('abort', callAll, { once: true })
+  }
+  calls.add(call)
+  return () => calls.delete(call)
+}
