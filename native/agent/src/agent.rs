@@ -9,6 +9,7 @@ use crate::connection::{Connection, Read};
 use crate::exec::Execs;
 use crate::identity::Identity;
 use crate::limits::OUTPUT_BYTES_MAX;
+use crate::relay::Relay;
 use crate::streams::Streams;
 use crate::sys::capabilities;
 use crate::sys::changes;
@@ -29,6 +30,7 @@ pub struct Agent {
     pub streams: Streams,
     pub worlds: Vec<World>,
     pub execs: Execs,
+    pub relay: Relay,
     /// Whose answer of a keeper belongs to which stream.
     pub waiting: BTreeMap<u32, u32>,
     /// Since when the agent stands still, to be saved.
@@ -81,6 +83,7 @@ fn start() -> Result<Agent, alloc::string::String> {
         streams: Streams::default(),
         worlds: Vec::new(),
         execs: Execs::default(),
+        relay: Relay::default(),
         waiting: BTreeMap::new(),
         frozen_since_ms: None,
         serials: 0,
@@ -99,6 +102,7 @@ impl Agent {
         while !self.over() {
             let reading = !self.connection.full() && self.queued_for_keepers() < OUTPUT_BYTES_MAX;
             self.connection.watch(&self.poller, reading);
+            self.watch_relay();
             let ready = self.poller.wait(self.wait_ms());
             for token in ready.tokens().filter_map(Token::unpack) {
                 self.handle(token);
@@ -126,6 +130,7 @@ impl Agent {
             Token::Stdout(exec) => self.on_output(exec, 0),
             Token::Stderr(exec) => self.on_output(exec, 1),
             Token::Stream(stream) => self.on_stream(stream),
+            Token::Relay => self.accept_connections(),
         }
     }
 

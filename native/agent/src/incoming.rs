@@ -36,7 +36,9 @@ impl Agent {
             }
             Kind::Pong if frame.stream == 0 => return Ok(()),
             Kind::Open => return self.on_open(frame),
-            Kind::Data | Kind::Credit | Kind::End | Kind::Cancel => {}
+            Kind::Data | Kind::Credit | Kind::End => {}
+            Kind::Cancel if !is_ours(frame.stream) => {}
+            Kind::Event | Kind::Result | Kind::Error if is_ours(frame.stream) => {}
             _ => return Err(Broken),
         }
         if !self.streams.was_opened(frame.stream) {
@@ -49,6 +51,15 @@ impl Agent {
             Kind::Data => self.on_data(frame.stream, frame.channel, frame.payload),
             Kind::End => self.on_end(frame.stream, frame.channel),
             Kind::Credit => self.on_credit(frame.stream, frame.channel, frame.credit_bytes()),
+            Kind::Event => Ok(()),
+            Kind::Result => {
+                self.on_relay_answered(frame.stream);
+                Ok(())
+            }
+            Kind::Error => {
+                self.close_stream(frame.stream);
+                Ok(())
+            }
             _ => {
                 self.close_stream(frame.stream);
                 self.fail(frame.stream, &Failure::new(Code::Cancelled, "cancelled"));
@@ -89,5 +100,11 @@ impl Agent {
             self.close_stream(stream);
         }
         self.streams.forget_ids();
+        self.relay.forget_peer();
     }
+}
+
+/// The agent opens even ids.
+fn is_ours(stream: u32) -> bool {
+    stream.is_multiple_of(2)
 }

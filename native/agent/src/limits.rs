@@ -6,6 +6,11 @@ pub const STREAMS_MAX: usize = 1024;
 pub const WORLDS_MAX: usize = 16;
 pub const LAYERS_MAX: usize = 128;
 
+/// Connections from inside to the relay; more wait in the listener's queue. Each may hold a credit window of bytes.
+pub const RELAYED_MAX: usize = 128;
+/// Connections that wait to be accepted.
+pub const RELAY_BACKLOG: i32 = 128;
+
 /// Commands that run at once, and ended ones that are kept for a reader that comes back.
 pub const EXECS_RUNNING_MAX: usize = 256;
 pub const EXECS_ENDED_MAX: usize = 256;
@@ -67,5 +72,6 @@ pub const ARCHIVE_DIRECTORIES_MAX: usize = 65_536;
 
 const _: () = assert!(OUTPUT_BYTES_BUSY < OUTPUT_BYTES_MAX);
 const _: () = assert!(CHUNK_BYTES <= WINDOW_BYTES as usize);
+const _: () = assert!(RELAYED_MAX * 4 <= STREAMS_MAX);
 const _: () = assert!(RING_BYTES_MIN < RING_BYTES_DEFAULT);
 const _: () = assert!(HEAD_BYTES_DEFAULT + TAIL_BYTES_DEFAULT < RINGS_TOTAL_BYTES);

@@ -28,6 +28,11 @@ impl Agent {
                 self.succeed(stream, body);
                 Ok(())
             }
+            b"relay.listen" => {
+                let body = self.request_listen(&fields)?;
+                self.succeed(stream, body);
+                Ok(())
+            }
             b"world.prepare" => self.request_prepare(stream, &fields),
             b"world.open" => self.request_open(stream, &fields, payload),
             b"world.end" => self.request_end(stream, &fields),

@@ -52,6 +52,11 @@ impl Sink {
         self.settle(poller);
     }
 
+    /// All that there was to write is written, or nobody reads any more.
+    pub fn is_closed(&self) -> bool {
+        self.pipe.is_none()
+    }
+
     pub fn close(&mut self, poller: &Poller) {
         if let Some(mut pipe) = self.pipe.take() {
             pipe.watch(poller, Interest::NONE);

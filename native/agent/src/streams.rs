@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::incoming::Broken;
 use crate::keeper::message::pack_failure;
 use crate::pack::Map;
+use crate::relay::Relayed;
 use crate::transfers::{Incoming, Outgoing};
 use crate::worlds::Waiting;
 
@@ -29,12 +30,16 @@ pub enum Stream {
     Outgoing(Outgoing),
     /// Bytes of a file or a tar come in.
     Incoming(Incoming),
+    /// A connection from inside to the relay; the agent opened it.
+    Relayed(Relayed),
 }
 
 #[derive(Default)]
 pub struct Streams {
     open: BTreeMap<u32, Stream>,
     last: u32,
+    /// The latest that the agent opened.
+    last_own: u32,
     /// Streams that may have bytes to send.
     ready: BTreeSet<u32>,
     /// Where the last turn stopped, so that each stream comes by.
@@ -52,12 +57,19 @@ impl Streams {
     }
 
     pub fn was_opened(&self, id: u32) -> bool {
-        !id.is_multiple_of(2) && id <= self.last
+        id > 0 && id <= if id.is_multiple_of(2) { self.last_own } else { self.last }
+    }
+
+    /// Ids of the agent are even and rise; `None` when this connection has had them all.
+    pub fn next_own(&mut self) -> Option<u32> {
+        self.last_own = self.last_own.checked_add(2)?;
+        Some(self.last_own)
     }
 
     /// A new connection counts anew.
     pub fn forget_ids(&mut self) {
         self.last = 0;
+        self.last_own = 0;
     }
 
     pub fn is_open(&self, id: u32) -> bool {
@@ -164,6 +176,7 @@ impl Agent {
             Some(Stream::Asked { world, serial }) => self.cancel_job(world, serial),
             Some(Stream::Outgoing(outgoing)) => self.drop_outgoing(outgoing),
             Some(Stream::Incoming(incoming)) => self.drop_incoming(incoming),
+            Some(Stream::Relayed(relayed)) => self.drop_relayed(relayed),
             Some(Stream::Watch | Stream::World(_) | Stream::Renaming { .. }) | None => {}
         }
     }
@@ -172,6 +185,7 @@ impl Agent {
         match self.streams.get(id) {
             Some(Stream::Exec(_)) if channel == 0 => self.on_stdin_data(id, bytes),
             Some(Stream::Incoming(_)) if channel == 0 => self.on_incoming_data(id, bytes),
+            Some(Stream::Relayed(_)) if channel == 0 => self.on_relayed_data(id, bytes),
             _ => Err(Broken),
         }
     }
@@ -187,6 +201,10 @@ impl Agent {
                 self.on_incoming_end(id);
                 Ok(())
             }
+            Some(Stream::Relayed(_)) if channel == 0 => {
+                self.on_relayed_end(id);
+                Ok(())
+            }
             _ => Err(Broken),
         }
     }
@@ -198,6 +216,7 @@ impl Agent {
                 reader.windows[usize::from(channel) - 1].grant(bytes);
             }
             (Some(Stream::Outgoing(outgoing)), 1) => outgoing.window.grant(bytes),
+            (Some(Stream::Relayed(relayed)), 1) => relayed.window.grant(bytes),
             _ => return Ok(()),
         }
         self.streams.mark_ready(id);
@@ -213,6 +232,7 @@ impl Agent {
             let turn = match self.streams.get(id) {
                 Some(Stream::Exec(_)) => self.send_output(id),
                 Some(Stream::Outgoing(_)) => self.send_outgoing(id),
+                Some(Stream::Relayed(_)) => self.send_relayed(id),
                 _ => Turn::Waits,
             };
             if turn == Turn::More && self.streams.is_open(id) {

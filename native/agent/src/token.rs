@@ -13,6 +13,8 @@ pub enum Token {
     Stderr(u32),
     /// By id of the stream: the pipe that its bytes come from or go to.
     Stream(u32),
+    /// A listener of the relay.
+    Relay,
 }
 
 impl Token {
@@ -26,6 +28,7 @@ impl Token {
             Token::Stdout(exec) => (5, exec),
             Token::Stderr(exec) => (6, exec),
             Token::Stream(stream) => (7, stream),
+            Token::Relay => (8, 0),
         };
         kind << 32 | u64::from(number)
     }
@@ -41,6 +44,7 @@ impl Token {
             5 => Token::Stdout(number),
             6 => Token::Stderr(number),
             7 => Token::Stream(number),
+            8 => Token::Relay,
             _ => return None,
         })
     }

@@ -1,12 +1,17 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 
+const HOST =
+  /^(?:(?:\*\.)?(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]*[\p{L}\p{N}])?\.)*[\p{L}\p{N}](?:[\p{L}\p{N}-]*[\p{L}\p{N}])?|\[[0-9a-fA-F:.]+\])(?::[1-9][0-9]{0,4})?$/u
+
+/** A name with or without `*.`, an IPv4 address, or an IPv6 address in brackets; perhaps a port. */
 const host = z
   .string()
   .max(260)
-  .regex(
-    /^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?(:([1-9][0-9]{0,4}))?$/i,
-    'not a host name such as api.example.org, *.example.org or api.example.org:443',
+  .regex(HOST, 'not a host such as api.example.org, *.example.org, api.example.org:443 or [::1]:80')
+  .refine(
+    (text) => Number(/:([0-9]+)$/.exec(text.replace(/^\[.*\]/, ''))?.[1] ?? 1) <= 65_535,
+    'a port is at most 65535',
   )
 
 /**

@@ -24,6 +24,12 @@ impl Fd {
     pub fn write(&self, bytes: &[u8]) -> Result<usize, i32> {
         write(self.0, bytes)
     }
+
+    /// Another descriptor of the same open file.
+    pub fn duplicate(&self) -> Result<Fd, i32> {
+        let fd = unsafe { libc::fcntl(self.0, libc::F_DUPFD_CLOEXEC, 0) };
+        check(fd).map(|fd| Fd(fd as i32))
+    }
 }
 
 impl Drop for Fd {

@@ -5,6 +5,7 @@ pub mod changes;
 pub mod directory;
 pub mod fd;
 pub mod mount;
+pub mod network;
 pub mod poller;
 pub mod process;
 pub mod socket;

@@ -180,6 +180,7 @@ export class FakeDriver implements RuntimeDriver {
       const { id, detachedMs } = spec
       found.dress(spec)
       await found.guest.configure({ sandbox: id, detachedMs })
+      if (spec.relayPort !== undefined) await found.guest.relay.listen(spec.relayPort)
       await found.guest.openWorld(worldSpec(spec, 'main'))
       return found.sandbox()
     } catch (error) {

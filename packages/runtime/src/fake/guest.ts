@@ -20,6 +20,7 @@ import { unlessAborted } from '../unless-aborted.ts'
 import { FakeExecs } from './execs.ts'
 import { fileCalls } from './file-calls.ts'
 import { FakeFiles } from './files.ts'
+import { FakeRelay } from './relay.ts'
 import type { FakeClock, FakeScript } from './script.ts'
 import { tarCalls } from './tar-calls.ts'
 
@@ -38,6 +39,7 @@ export class FakeGuest implements Guest {
   readonly exec: GuestExecs
   readonly files: GuestFiles
   readonly tar: GuestTars
+  readonly relay = new FakeRelay()
   readonly #execs: FakeExecs
   readonly #lost = Promise.withResolvers<GuestLost>()
   readonly #worlds = new Map<string, FakeWorld>()

@@ -2,6 +2,7 @@ import type { PayloadMap } from '@sandlot/protocol/frames'
 import type { VetEnd } from './agent-exec.ts'
 import { AgentExecs } from './agent-execs.ts'
 import { AgentFiles } from './agent-files.ts'
+import { AgentRelay } from './agent-relay.ts'
 import { AgentTars } from './agent-tars.ts'
 import type {
   Guest,
@@ -19,6 +20,7 @@ import type {
   WorldSpec,
 } from './guest.ts'
 import type { GuestLost } from './guest-error.ts'
+import type { GuestRelay } from './guest-relay.ts'
 import { toBytes, toPath } from './guest-text.ts'
 import { GUEST_LIMITS } from './limits.ts'
 import type { GuestLink } from './link.ts'
@@ -32,6 +34,7 @@ export class AgentGuest implements Guest {
   readonly exec: GuestExecs
   readonly files: GuestFiles
   readonly tar: GuestTars
+  readonly relay: GuestRelay
   readonly #link: GuestLink
 
   constructor(link: GuestLink, hello: GuestHello, vetEnd?: VetEnd) {
@@ -41,6 +44,7 @@ export class AgentGuest implements Guest {
     this.exec = new AgentExecs(link, vetEnd)
     this.files = new AgentFiles(link)
     this.tar = new AgentTars(link)
+    this.relay = new AgentRelay(link)
   }
 
   async configure(options: GuestConfiguration, wait: GuestWait = {}): Promise<void> {

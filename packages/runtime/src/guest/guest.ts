@@ -16,6 +16,7 @@
 import type { GuestLost } from './guest-error.ts'
 import type { GuestExecs } from './guest-execs.ts'
 import type { GuestFiles, GuestTars } from './guest-files.ts'
+import type { GuestRelay } from './guest-relay.ts'
 
 export {
   EXEC_MODES,
@@ -44,6 +45,7 @@ export {
   type ReadRange,
   type WriteOptions,
 } from './guest-files.ts'
+export type { GuestRelay } from './guest-relay.ts'
 
 /** Text (UTF-8) or raw bytes; without a NUL byte. */
 export type GuestText = string | Uint8Array
@@ -68,6 +70,7 @@ export interface Guest {
   readonly exec: GuestExecs
   readonly files: GuestFiles
   readonly tar: GuestTars
+  readonly relay: GuestRelay
 
   /** Gives the agent its identity and its own deadlines. May be called again: the last one holds. */
   configure(options: GuestConfiguration, wait?: GuestWait): Promise<void>

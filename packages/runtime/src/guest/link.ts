@@ -36,6 +36,8 @@ export class GuestLink {
   #lostBy: GuestLost | undefined
   #resolveLost!: (lost: GuestLost) => void
   #onHello: ((hello: PayloadMap) => void) | undefined
+  /** A process inside has connected to the relay. */
+  onRelayed: ((stream: MuxStream) => void) | undefined
 
   /** `nonce`: nothing from the guest is believed before its acknowledgement of this sync. */
   constructor(pipes: Pipes, nonce: Uint8Array, times: HeartbeatTimes) {
@@ -51,6 +53,7 @@ export class GuestLink {
       },
       limits: { streams: GUEST_LIMITS.streams, controlBytes: GUEST_LIMITS.controlBytes },
       onHello: (hello) => this.#greeted(hello),
+      onOpen: (stream, { op }) => this.#asked(stream, op),
       onClose: (error) => this.#muxClosed(error),
     })
     this.#heartbeat = new Heartbeat(times, {
@@ -194,6 +197,12 @@ export class GuestLink {
     this.#onHello = undefined
     if (!greet) throw new MalformedFrame('stream', 'a second hello')
     greet(hello)
+  }
+
+  /** The one thing that an agent asks of its daemon. */
+  #asked(stream: MuxStream, op: unknown): void {
+    if (op === 'relay.connect' && this.onRelayed) this.onRelayed(stream)
+    else stream.fail({ code: 'unsupported', message: 'no such request' })
   }
 
   #muxClosed(error: Error): void {

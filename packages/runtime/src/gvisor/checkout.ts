@@ -41,7 +41,11 @@ export async function dress(
       ? Promise.all([limitLeaf(instance, spec), ...mountLayers(context, instance, spec)])
       : Promise.resolve()
     await Promise.all([
-      settled.then(() => instance.guest.openWorld(worldSpec(spec, 'main'), wait)),
+      settled.then(async () => {
+        // Before anything of the world lives that could take the port.
+        if (spec.relayPort !== undefined) await instance.guest.relay.listen(spec.relayPort, wait)
+        await instance.guest.openWorld(worldSpec(spec, 'main'), wait)
+      }),
       instance.guest.configure(configurationOf(spec), wait),
       instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
     ])

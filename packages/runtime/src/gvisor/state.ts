@@ -33,6 +33,7 @@ const spec = z.strictObject({
   detachedMs: size,
   lifetimeMs: size.exactOptional(),
   checkpointable: z.boolean().exactOptional(),
+  relayPort: size.exactOptional(),
 })
 const schema = z.strictObject({
   hostId: z.string(),

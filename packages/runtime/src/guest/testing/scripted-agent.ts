@@ -54,6 +54,12 @@ export class ScriptedAgent {
     this.#output.write(bytes)
   }
 
+  /** Asks something of the daemon that is attached. */
+  open(request: PayloadMap): MuxStream {
+    if (!this.#mux) throw new Error('no daemon is attached')
+    return this.#mux.open(request)
+  }
+
   /** Its sandbox dies. Idempotent. */
   async kill(): Promise<void> {
     const closed = [this.#input, this.#output].map((socket) =>

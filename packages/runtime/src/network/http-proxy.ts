@@ -1,0 +1,158 @@
+import {
+  createServer,
+  type IncomingMessage,
+  request as openRequest,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { RelayCalls } from './connection.ts'
+import { parseTarget, type Target } from './host.ts'
+import { Refusal } from './refusal.ts'
+import { joinConnections } from './tunnel.ts'
+
+/** Of one hop alone, or written anew for the next one. */
+const OWN_HEADERS = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+  'host',
+])
+
+/** A proxy without a port: connections are given to it by its event `connection`. */
+export function httpProxy(calls: RelayCalls): Server {
+  const server = createServer()
+  server.on('connect', (request, inner, head) => void tunnel(calls, request, inner, head))
+  server.on('request', (request, response) => void forward(calls, request, response))
+  server.on('clientError', (_error, inner) => {
+    if (inner.writable) inner.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
+    else inner.destroy()
+  })
+  return server
+}
+
+async function tunnel(
+  calls: RelayCalls,
+  request: IncomingMessage,
+  inner: Duplex,
+  head: Buffer,
+): Promise<void> {
+  calls.occupy(inner)
+  // At once: behind its end a stream takes nothing back.
+  if (head.length > 0) inner.unshift(head)
+  try {
+    const outer = await calls.open(targetOfConnect(calls, request.url ?? ''), inner, 'connect')
+    inner.write('HTTP/1.1 200 Connection established\r\n\r\n')
+    joinConnections(inner, outer)
+  } catch (error) {
+    const { status, text } = answerOf(error)
+    const length = Buffer.byteLength(text)
+    inner.end(
+      `HTTP/1.1 ${status} ${reasonOf(status)}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+        `Content-Length: ${length}\r\nConnection: close\r\n\r\n${text}`,
+    )
+  }
+}
+
+async function forward(
+  calls: RelayCalls,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const inner = request.socket as Duplex
+  response.once('close', calls.occupy(inner))
+  response.on('error', () => inner.destroy())
+  try {
+    const url = urlOf(calls, request.url ?? '')
+    const target = targetOfUrl(calls, url)
+    const outer = await calls.open(target, inner, 'http')
+    pass(request, response, url, outer)
+  } catch (error) {
+    const { status, text } = answerOf(error)
+    // What was to be sent is not read to its end.
+    response.writeHead(status, reasonOf(status), {
+      'content-type': 'text/plain; charset=utf-8',
+      ...(request.complete ? {} : { connection: 'close' }),
+    })
+    response.end(text)
+  }
+}
+
+function pass(request: IncomingMessage, response: ServerResponse, url: URL, outer: Duplex): void {
+  const onward = openRequest({
+    createConnection: () => outer as Socket,
+    method: request.method ?? 'GET',
+    path: `${url.pathname}${url.search}`,
+    headers: [...headersOf(request), 'Host', url.host, 'Connection', 'close'],
+    setHost: false,
+  })
+  onward.on('response', (answer) => {
+    const headers = headersOf(answer, ['transfer-encoding'])
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers)
+    answer.pipe(response)
+    // Cut off: it must not look whole.
+    answer.on('close', () => answer.complete || response.destroy())
+  })
+  onward.on('error', () => {
+    if (response.headersSent) response.destroy()
+    else response.writeHead(502).end('sandlot: the connection ended before an answer came\n')
+  })
+  response.on('close', () => outer.destroy())
+  request.pipe(onward)
+}
+
+function headersOf(message: IncomingMessage, without: readonly string[] = []): string[] {
+  const named = (message.headers.connection ?? '').toLowerCase().split(',')
+  const dropped = new Set([...OWN_HEADERS, ...without, ...named.map((name) => name.trim())])
+  const { rawHeaders } = message
+  return rawHeaders.flatMap((name, at) =>
+    at % 2 === 0 && !dropped.has(name.toLowerCase()) ? [name, rawHeaders[at + 1] ?? ''] : [],
+  )
+}
+
+function targetOfConnect(calls: RelayCalls, authority: string): Target {
+  const target = parseTarget(authority)
+  if (target) return target
+  calls.refuse('connect')
+  throw new Refusal('invalid', 'CONNECT takes host:port')
+}
+
+function urlOf(calls: RelayCalls, text: string): URL {
+  if (/^http:\/\//i.test(text) && URL.canParse(text)) return new URL(text)
+  calls.refuse('http')
+  throw new Refusal(
+    'invalid',
+    'this is a proxy: it takes CONNECT host:port, requests for http:// addresses, and SOCKS 5',
+  )
+}
+
+function targetOfUrl(calls: RelayCalls, url: URL): Target {
+  const target = parseTarget(url.host, 80)
+  if (target) return target
+  calls.refuse('http')
+  throw new Refusal('invalid', 'the address of the request names no host')
+}
+
+function answerOf(error: unknown): { status: number; text: string } {
+  const refusal =
+    error instanceof Refusal ? error : new Refusal('unreachable', 'the connection failed')
+  return { status: refusal.status, text: `sandlot: ${refusal.message}\n` }
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  403: 'Forbidden by network policy',
+  502: 'Bad Gateway',
+  503: 'Too many connections',
+  504: 'Gateway Timeout',
+}
+
+function reasonOf(status: number): string {
+  return REASONS[status] ?? 'Error'
+}

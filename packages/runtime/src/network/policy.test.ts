@@ -1,0 +1,106 @@
+import { networkPolicy } from '@sandlot/protocol'
+import { describe, expect, test } from 'vitest'
+import { canonicalHost, parseTarget } from './host.ts'
+import { compilePolicy } from './policy.ts'
+
+const MIRRORS = [
+  { host: 'mirror.corp', port: 8080 },
+  { host: '10.1.2.3', port: 80 },
+]
+
+function check(policy: unknown, target: string, reach: string | undefined): void {
+  const compiled = compilePolicy(networkPolicy.parse(policy), MIRRORS)
+  const parsed = parseTarget(target)
+  expect([target, parsed && compiled.decide(parsed)]).toEqual([target, reach])
+}
+
+describe('what a policy allows', () => {
+  test('none allows nothing', () => {
+    for (const target of ['example.org:443', '127.0.0.1:80', 'mirror.corp:8080']) {
+      check('none', target, undefined)
+      check({ allow: [] }, target, undefined)
+    }
+  })
+
+  test('a name is allowed on 80 and 443, or on the port given', () => {
+    const policy = { allow: ['example.org', 'db.example.org:5432'] }
+    check(policy, 'example.org:443', 'public')
+    check(policy, 'example.org:80', 'public')
+    check(policy, 'example.org:22', undefined)
+    check(policy, 'db.example.org:5432', 'public')
+    check(policy, 'db.example.org:443', undefined)
+    check(policy, 'www.example.org:443', undefined)
+    check(policy, 'badexample.org:443', undefined)
+    check(policy, 'example.org.evil.example:443', undefined)
+  })
+
+  test('a star is any name below, and not the name itself', () => {
+    const policy = { allow: ['*.example.org:8443'] }
+    check(policy, 'a.example.org:8443', 'public')
+    check(policy, 'a.b.example.org:8443', 'public')
+    check(policy, 'example.org:8443', undefined)
+    check(policy, 'aexample.org:8443', undefined)
+    check(policy, 'a.example.org:443', undefined)
+    check({ allow: ['*.0.0.1'] }, '127.0.0.1:80', undefined)
+  })
+
+  test('one host has one spelling', () => {
+    const policy = { allow: ['Example.ORG', 'xn--bcher-kva.example', '127.0.0.1:9', '[::1]:9'] }
+    for (const target of ['EXAMPLE.org:443', 'example.org.:443']) check(policy, target, 'public')
+    for (const target of [
+      'bücher.example:443',
+      'BÜCHER.example:443',
+      'xn--bcher-kva.example.:443',
+    ]) {
+      check(policy, target, 'public')
+    }
+    const loopback = ['127.0.0.1:9', '0x7f.1:9', '2130706433:9', '0177.0.0.1:9']
+    for (const target of [...loopback, '[::ffff:127.0.0.1]:9', '[::ffff:7f00:1]:9']) {
+      check(policy, target, 'named')
+    }
+    for (const target of ['[::1]:9', '[0:0:0:0:0:0:0:1]:9']) check(policy, target, 'named')
+    check({ allow: ['bücher.example'] }, 'xn--bcher-kva.example:443', 'public')
+  })
+
+  test('an address is allowed only where an entry names it', () => {
+    check({ allow: ['*.example.org', 'example.org'] }, '93.184.216.34:443', undefined)
+    check({ allow: ['93.184.216.34'] }, '93.184.216.34:443', 'named')
+    check({ allow: ['93.184.216.34'] }, '93.184.216.35:443', undefined)
+  })
+
+  test('packages are the mirrors of the machine, on their ports', () => {
+    check('packages', 'mirror.corp:8080', 'machine')
+    check('packages', 'mirror.corp:443', undefined)
+    check('packages', '10.1.2.3:80', 'named')
+    check({ allow: ['example.org'] }, 'mirror.corp:8080', undefined)
+    check({ allow: ['example.org'], packages: true }, 'mirror.corp:8080', 'machine')
+    check({ allow: ['mirror.corp:8080'], packages: true }, 'mirror.corp:8080', 'machine')
+  })
+})
+
+describe('targets', () => {
+  test.each([
+    '',
+    'example.org',
+    'example.org:0',
+    'example.org:65536',
+    'example.org:http',
+    'user@example.org:80',
+    'example.org/path:80',
+    'a..b:80',
+    '.:80',
+    'exa mple:80',
+    '[::1:80',
+    '[fe80::1%25lo]:80',
+    '%31%32%37.0.0.1:80',
+    `${'a.'.repeat(150)}b:80`,
+  ])('%j is none', (text) => {
+    expect(parseTarget(text)).toBeUndefined()
+  })
+
+  test('an address is known as one', () => {
+    expect(canonicalHost('[2001:DB8:0::1]')).toEqual({ host: '2001:db8::1', isAddress: true })
+    expect(canonicalHost('::ffff:10.0.0.1')).toEqual({ host: '10.0.0.1', isAddress: true })
+    expect(canonicalHost('localhost')).toEqual({ host: 'localhost', isAddress: false })
+  })
+})

@@ -1,0 +1,91 @@
+/** For tests of the relay: a server of this machine, and a relay whose resolver says what the test wants. */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { NetworkPolicy } from '@sandlot/protocol'
+import { connectionPair } from '../../fake/connection-pair.ts'
+import { ByteReader } from '../byte-reader.ts'
+import { compilePolicy, type MirrorHost } from '../policy.ts'
+import { NetworkRelay, type RelayNews, type RelayOptions } from '../relay.ts'
+
+export interface RelayBed {
+  readonly relay: NetworkRelay
+  readonly news: RelayNews[]
+  /** Names that were resolved, in order. */
+  readonly resolved: string[]
+  /** A connection from inside. */
+  connect(): Duplex
+}
+
+export function relayBed(
+  policy: NetworkPolicy,
+  options: {
+    /** Names and their addresses; `never`: the resolver does not answer. */
+    readonly names?: Readonly<Record<string, readonly string[] | 'never'>>
+    readonly mirrors?: readonly MirrorHost[]
+    readonly upstream?: URL
+    readonly limits?: RelayOptions['limits']
+  } = {},
+): RelayBed {
+  const { names = {}, mirrors = [], upstream, limits } = options
+  const news: RelayNews[] = []
+  const resolved: string[] = []
+  const relay = new NetworkRelay({
+    policy: compilePolicy(policy, mirrors),
+    onNews: (one) => news.push(one),
+    machine: {
+      own: () => new Set(),
+      upstream: () => upstream,
+      async resolve(name) {
+        resolved.push(name)
+        const found = names[name]
+        if (found === 'never') return await new Promise(() => {})
+        if (!found) throw new Error(`ENOTFOUND ${name}`)
+        return found.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+      },
+    },
+    ...(limits ? { limits } : {}),
+  })
+  return {
+    ...{ relay, news, resolved },
+    connect() {
+      const [inside, outside] = connectionPair()
+      relay.accept(outside)
+      return inside
+    },
+  }
+}
+
+export async function listening<T extends Server>(server: T): Promise<T & { port: number }> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return Object.assign(server, { port: (server.address() as { port: number }).port })
+}
+
+/** Says back in capital letters what it hears; ends when the other side ends. */
+export function shoutingServer(): Promise<Server & { port: number }> {
+  return listening(
+    createServer({ allowHalfOpen: true }, (socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (bytes) => socket.write(bytes.toString().toUpperCase()))
+      socket.on('end', () => socket.end('BYE'))
+    }),
+  )
+}
+
+/** Everything that comes until the end, as text. */
+export async function readAll(stream: Duplex): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+/** The next bytes; what comes behind them can still be read. */
+export async function readExactly(stream: Duplex, count: number): Promise<Buffer> {
+  const reader = new ByteReader(stream)
+  try {
+    return await reader.take(count)
+  } finally {
+    reader.release()
+  }
+}
