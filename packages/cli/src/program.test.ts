@@ -15,6 +15,7 @@ const fakes = vi.hoisted(() => {
     bench: ['benchCommand'],
     sandboxes: ['psCommand', 'createCommand', 'execCommand', 'stopCommand', 'logsCommand'],
     images: ['listImagesCommand', 'buildImageCommand', 'removeImageCommand'],
+    artifacts: ['artifactsCommand'],
     runs: [
       ...['listRunsCommand', 'showRunCommand', 'watchRunCommand', 'resultsCommand'],
       ...['cancelRunCommand', 'pauseRunCommand', 'resumeRunCommand', 'deleteRunCommand'],
@@ -38,6 +39,7 @@ vi.mock('./commands/serve.ts', () => fakes('serve'))
 vi.mock('./commands/doctor.ts', () => fakes('doctor'))
 vi.mock('./commands/setup.ts', () => fakes('setup'))
 vi.mock('./commands/test.ts', () => fakes('test'))
+vi.mock('./commands/artifacts.ts', () => fakes('artifacts'))
 vi.mock('./commands/bench.ts', () => fakes('bench'))
 vi.mock('./commands/sandboxes.ts', () => fakes('sandboxes'))
 vi.mock('./commands/images.ts', () => fakes('images'))
@@ -115,6 +117,7 @@ test.each([
   ['images build tar ./it.tar', ['buildImageCommand', 'tar', './it.tar', []]],
   ['images remove im_1', ['removeImageCommand', 'im_1']],
   ['runs list --json', ['listRunsCommand', { json: true }]],
+  ['runs artifacts r1 k log', ['artifactsCommand', 'r1', 'k', 'log']],
   ['runs show r1 --json', ['showRunCommand', 'r1', { json: true }]],
   ['runs watch r1', ['watchRunCommand', 'r1']],
   ['runs results r1 --from c1', ['resultsCommand', 'r1', { from: 'c1' }]],

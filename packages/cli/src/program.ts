@@ -172,6 +172,15 @@ function addRunVerbs(program: Command): void {
     .action(async (name, options) =>
       (await import('./commands/runs.ts')).resultsCommand(name, options),
     )
+  runs
+    .command('artifacts')
+    .description('list what an episode left (its log, files it kept), or print one of it')
+    .argument('<name>')
+    .argument('<key>', 'key of the episode’s task')
+    .argument('[artifact]', 'print this one')
+    .action(async (name, key, artifact) =>
+      (await import('./commands/artifacts.ts')).artifactsCommand(name, key, artifact),
+    )
   const verbs = {
     cancel: ['end all episodes that are not over', 'cancelRunCommand'],
     pause: ['start no more attempts', 'pauseRunCommand'],

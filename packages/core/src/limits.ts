@@ -38,7 +38,7 @@ export const CORE_LIMITS = {
   causesKept: 64,
   causesReported: 20,
   causeShown: 300,
-  artifacts: 256,
+  artifacts: LIMITS.artifacts,
   /** Attempts kept with their evidence in a row; the newest stay. */
   attemptsKept: 16,
   /** Share of a phase's time from which a worker that stopped by itself is said to have used it up. */

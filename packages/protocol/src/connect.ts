@@ -11,6 +11,7 @@
  * worker       leases: see `workerEventFromServer` and `workerEventFromClient`; result `{}` when the run is over
  */
 import { z } from 'zod'
+import { artifact } from './artifact.ts'
 import { execOptions } from './exec.ts'
 import { userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
@@ -161,6 +162,7 @@ export const workerEventFromClient = z.discriminatedUnion('kind', [
     modelMs: z.number().nonnegative(),
     lagMs: z.number().nonnegative(),
     flags: z.array(z.enum(FLAGS)),
+    artifacts: z.array(artifact).max(LIMITS.artifacts).optional(),
   }),
 ])
 export type WorkerEventFromClient = z.infer<typeof workerEventFromClient>

@@ -1,3 +1,4 @@
+export * from './artifact.ts'
 export * from './build-step.ts'
 export * from './connect.ts'
 export * from './errors.ts'

@@ -33,6 +33,12 @@ export const LIMITS = {
   leaseMs: 60_000,
   /** A worker whose connection ended keeps its leases for so long. */
   reconnectMs: 10_000,
+  /** Of one attempt; its log is one of them. */
+  artifacts: 32,
+  artifactBytes: 64 * 2 ** 20,
+  artifactNameLength: 128,
+  /** What is kept of the lines of an attempt's log. */
+  logBytes: 256 * 2 ** 10,
   gradeFiles: 1_000,
   pathBytes: 4_096,
   /** Hosts that a network policy names. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { artifact } from './artifact.ts'
 import { FLAGS, OUTCOMES } from './outcomes.ts'
 
 export const RESULT_SCHEMA_VERSION = 1
@@ -59,7 +60,8 @@ export const resultRow = z.object({
   error: z.string().nullable(),
   /** From the outside in: what happened, because of what. */
   cause: z.array(z.string()),
-  artifacts: z.array(z.string()),
+  /** What the attempt that counts left; empty where it ended otherwise than by its worker's report. */
+  artifacts: z.array(artifact),
   phases,
   usage: z.object({
     cpuMs: z.number(),
@@ -67,6 +69,7 @@ export const resultRow = z.object({
     diskBytes: z.number(),
     networkBytes: z.number(),
   }),
+  /** null while there is no price table. */
   cost: z.number().nullable(),
   sandbox: z.string().nullable(),
   node: z.string().nullable(),

@@ -1,6 +1,7 @@
 import './polyfill.ts'
 
 export {
+  type Artifact,
   ERROR_CODES,
   type ErrorCode,
   type ExecEnd,
@@ -42,6 +43,7 @@ export type {
 } from './image/local-step.ts'
 export type { BuildOptions, ImageLike } from './image/resolve.ts'
 export type { LocalOptions } from './local/local.ts'
+export type { ArtifactContent } from './rollout/artifacts.ts'
 export type {
   Episode,
   EpisodeContext,

@@ -1,4 +1,4 @@
-import type { Flag } from '@sandlot/protocol'
+import type { Artifact, Flag } from '@sandlot/protocol'
 import type { Ending } from '../episode/ending.ts'
 import type { Effect } from './effect.ts'
 import type { TaskInput, Usage } from './input.ts'
@@ -103,7 +103,7 @@ export interface ReportBody {
   readonly dataJson?: string
   readonly dataBlob?: string
   readonly flags?: readonly Flag[]
-  readonly artifacts?: readonly string[]
+  readonly artifacts?: readonly Artifact[]
   readonly agentMs?: number
   readonly modelMs?: number
 }

@@ -1,4 +1,4 @@
-import type { Flag, WorkerReport } from '@sandlot/protocol'
+import type { Artifact, Flag, WorkerReport } from '@sandlot/protocol'
 
 /**
  * What happens to a run. Every input carries `nowMs`, the only clock that core knows; a clock that
@@ -134,7 +134,7 @@ type LeaseBody =
       readonly type: 'reported'
       readonly report: WorkerReport
       readonly flags?: readonly Flag[]
-      readonly artifacts?: readonly string[]
+      readonly artifacts?: readonly Artifact[]
       /** Of the phase, by the worker's clock; by core's where absent. */
       readonly agentMs?: number
       readonly modelMs?: number

@@ -1,4 +1,4 @@
-import type { AttemptRow, Flag, Outcome } from '@sandlot/protocol'
+import type { Artifact, AttemptRow, Flag, Outcome } from '@sandlot/protocol'
 import type { Ending } from '../episode/ending.ts'
 import type { EpisodePhase } from '../episode/phase.ts'
 import type { Heap } from '../order/heap.ts'
@@ -131,7 +131,7 @@ export interface AgentReport {
   readonly error: string | null
   readonly dataJson: string | null
   readonly dataBlob: string | null
-  readonly artifacts: readonly string[]
+  readonly artifacts: readonly Artifact[]
 }
 
 export interface Group {

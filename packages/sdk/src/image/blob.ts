@@ -59,7 +59,7 @@ export async function putStream(
 }
 
 /** A stored content. Throws `blob_unknown`. */
-async function getBytes(
+export async function getBytes(
   { http, connection }: ClientContext,
   digest: string,
   { signal }: Waiting = {},

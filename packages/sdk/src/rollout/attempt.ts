@@ -1,9 +1,10 @@
 /** One lease: runs the user's function for it and makes the report. */
-import { type Lease, SandlotError, type WorkerReport } from '@sandlot/protocol'
+import { type Artifact, type Lease, SandlotError, type WorkerReport } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
 import { unlessAborted } from '../connection/signals.ts'
 import { getJson, putBytes } from '../image/blob.ts'
 import { Sandbox } from '../sandbox/sandbox.ts'
+import { Artifacts } from './artifacts.ts'
 import type { Episode, Grader } from './episode.ts'
 import type { LagMeter } from './lag.ts'
 import { ModelClock, type ModelHooks } from './model-clock.ts'
@@ -17,6 +18,7 @@ export interface WorkerCode<Task> {
 
 export interface AttemptEnd {
   readonly report: WorkerReport
+  readonly artifacts?: Artifact[]
   readonly agentMs: number
   readonly modelMs: number
   readonly lagMs: number
@@ -36,34 +38,44 @@ export async function runAttempt<Task>(
   const clock = new ModelClock(options.hooks)
   const startedMs = performance.now()
   const lagBefore = lag.total()
+  const sandbox = new Sandbox(context, lease.sandbox, { world: lease.world, signal })
+  const artifacts = new Artifacts(context, { files: sandbox.files, signal })
   const run = lease.phase === 'grade' ? runGrader : runEpisode
-  const report = await unlessAborted(run(context, lease, code, { signal, clock }), signal).catch(
+  const report = await unlessAborted(
+    run(context, lease, code, { signal, clock, sandbox, artifacts }),
+    signal,
+  ).catch(
     (thrown): WorkerReport =>
       signal.aborted ? { kind: 'aborted' } : reportOfThrown(lease, thrown, clock),
   )
   const lagMs = lag.total() - lagBefore
   const modelMs = clock.totalMs()
   const agentMs = Math.max(0, performance.now() - startedMs - modelMs - lagMs)
-  return { report, modelMs, lagMs, agentMs }
+  const left = signal.aborted ? [] : await artifacts.collect()
+  return { report, modelMs, lagMs, agentMs, ...(left.length > 0 ? { artifacts: left } : {}) }
 }
 
 interface Attempt {
   readonly signal: AbortSignal
   readonly clock: ModelClock
+  readonly sandbox: Sandbox
+  readonly artifacts: Artifacts
 }
 
 async function runEpisode<Task>(
   context: ClientContext,
   lease: Lease,
   { episode }: WorkerCode<Task>,
-  { signal, clock }: Attempt,
+  { signal, clock, sandbox, artifacts }: Attempt,
 ): Promise<WorkerReport> {
   const { key, index, attempt, seed, policyVersion } = lease
   const returned = await episode({
-    sandbox: new Sandbox(context, lease.sandbox, { world: lease.world, signal }),
+    sandbox,
     task: (await readJson(context, lease.taskJson, lease.taskBlob, signal)) as Task,
     ...{ key, index, attempt, seed, policyVersion, signal },
     model: clock.wrap(lease.modelTimeoutMs, signal),
+    log: (message) => artifacts.log(message),
+    artifact: (name, content) => artifacts.put(name, content),
   })
   // Whatever the function made of it, the model did not answer.
   if (clock.failure) throw clock.failure
@@ -74,11 +86,11 @@ async function runGrader<Task>(
   context: ClientContext,
   lease: Lease,
   { grader }: WorkerCode<Task>,
-  { signal }: Attempt,
+  { signal, sandbox }: Attempt,
 ): Promise<WorkerReport> {
   if (!grader) throw new Error('this process has no grader function for the run')
   const verdict = await grader({
-    sandbox: new Sandbox(context, lease.sandbox, { world: lease.world, signal }),
+    sandbox,
     episode: { files: new Sandbox(context, lease.sandbox, { signal }).files },
     task: (await readJson(context, lease.taskJson, lease.taskBlob, signal)) as Task,
     key: lease.key,

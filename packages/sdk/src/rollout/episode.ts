@@ -1,5 +1,6 @@
 import type { Files } from '../sandbox/files.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { ArtifactContent } from './artifacts.ts'
 import type { ModelCall } from './model-clock.ts'
 
 /** What an episode function gets. */
@@ -22,6 +23,13 @@ export interface EpisodeContext<Task> {
    * a zero, whatever the function returns then. A later call that succeeds clears it. The call gets a signal of its own.
    */
   readonly model: ModelCall
+  /** Adds a line to the attempt's log, which is its artifact `log`. Bounded: the first lines are kept. */
+  readonly log: (message: string) => void
+  /**
+   * Keeps text, bytes or a file of the sandbox (`{ path }`) under a name, for `run.artifact(row, name)` and `sandlot runs artifacts`.
+   * They come with the attempt's report: one that a deadline or a lost worker ended has none.
+   */
+  readonly artifact: (name: string, content: ArtifactContent) => Promise<void>
 }
 
 /**

@@ -4,11 +4,12 @@ import {
   type ResultsPage,
   type RunReport,
   type RunView,
+  SandlotError,
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
 import { joinSignals } from '../connection/signals.ts'
-import { getJson } from '../image/blob.ts'
+import { getBytes, getJson } from '../image/blob.ts'
 import type { RunPart } from './run-part.ts'
 
 export interface ResultsOptions extends Waiting {
@@ -75,6 +76,16 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   async data(row: ResultRow, options: Waiting = {}): Promise<unknown> {
     if (row.dataBlob === null) return row.data
     return await getJson(this.#context, row.dataBlob, options)
+  }
+
+  /** What an episode left under this name; `log` are the lines of its log. Throws `not_found` where it left none. */
+  async artifact(row: ResultRow, name: string, options: Waiting = {}): Promise<Uint8Array> {
+    const found = row.artifacts.find((artifact) => artifact.name === name)
+    if (found) return await getBytes(this.#context, found.blob, options)
+    const names = row.artifacts.map((artifact) => artifact.name).join(', ')
+    throw new SandlotError('not_found', `the episode ${row.key} left no artifact ${name}`, {
+      hint: names === '' ? 'It left none at all.' : `It left: ${names}.`,
+    })
   }
 
   /** How it stands. */

@@ -1,5 +1,10 @@
 import { type InputBody, isCurrent, type LeaseOffer, type Run } from '@sandlot/core'
-import { type Lease, SandlotError, type WorkerEventFromClient } from '@sandlot/protocol'
+import {
+  type Artifact,
+  type Lease,
+  SandlotError,
+  type WorkerEventFromClient,
+} from '@sandlot/protocol'
 import { attemptOfLease, leaseId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { WorkerRequest, WorkerStream, WorkerWire } from './port.ts'
@@ -138,7 +143,7 @@ export class WorkerStreams {
 
   /** Rejects where the report could not be taken, by no fault of its own. */
   async #report({ wire, reporting }: Connection, event: Report): Promise<void> {
-    const { lease, agentMs, modelMs, lagMs, flags } = event
+    const { lease, agentMs, modelMs, lagMs, flags, artifacts = [] } = event
     const of = fenced(event)
     if (of === undefined) {
       wire.send({ kind: 'settled', lease, accepted: false, reason: 'there is no such lease' })
@@ -146,18 +151,29 @@ export class WorkerStreams {
     }
     reporting.add(lease)
     let report = boundedReport(event.report)
-    if (report.kind === 'returned' && report.dataBlob !== undefined) {
-      const blob = report.dataBlob
-      await this.#keepBlob(blob).catch((error: unknown) => {
-        if (!(error instanceof SandlotError) || error.code !== 'blob_unknown') throw error
-        report = invalid(`the data's blob ${blob} was not uploaded`)
-      })
+    const blob = report.kind === 'returned' ? report.dataBlob : undefined
+    if (blob !== undefined && !(await this.#isKept(blob))) {
+      report = invalid(`the data's blob ${blob} was not uploaded`)
     }
-    const input = { type: 'reported', ...of, report, agentMs, modelMs, lagMs, flags } as const
+    const kept: Artifact[] = []
+    for (const artifact of artifacts) if (await this.#isKept(artifact.blob)) kept.push(artifact)
+    const measured = { agentMs, modelMs, lagMs, flags, artifacts: kept }
+    const input = { type: 'reported', ...of, report, ...measured } as const
     this.#actor.post(input, (answer) => {
       reporting.delete(lease)
       settle(wire, lease, answer)
     })
+  }
+
+  /** Keeps a blob for as long as the run; false where it was never uploaded. */
+  async #isKept(blob: string): Promise<boolean> {
+    try {
+      await this.#keepBlob(blob)
+      return true
+    } catch (error) {
+      if (error instanceof SandlotError && error.code === 'blob_unknown') return false
+      throw error
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { LIMITS } from '@sandlot/protocol'
 import { Sandlot } from 'sandlot'
 import { expect, test } from 'vitest'
 import { startTestDaemon } from '../testing/daemon.ts'
@@ -80,4 +81,44 @@ test('what the policy drops is recorded, and absent from what a trainer reads; w
   ]
   expect(await told(false)).toEqual(kept)
   expect(await told(true)).toEqual([...kept, ['throws', false, true, null]])
+})
+
+test('an episode’s log and artifacts are kept with its row, also where it threw, and can be had again', async () => {
+  await using at = await startTestDaemon()
+  await using client = new Sandlot({ url: at.url, apiKey: at.daemon.apiKey })
+  const refused: unknown[] = []
+  const run = client.rollouts.map(
+    [{ id: 'good' }, { id: 'throws' }],
+    async ({ key, log, artifact, sandbox }) => {
+      log(`I am ${key}`)
+      await artifact('note', 'first')
+      await artifact('note', 'second')
+      if (key === 'throws') throw new Error('as planned')
+      await sandbox.files.write('/made', new Uint8Array([1, 2, 3]))
+      await artifact('from inside', { path: '/made' })
+      for (const [name, content] of [
+        ['log', 'x'],
+        ['a\nb', 'x'],
+        ['large', new Uint8Array(LIMITS.artifactBytes + 1)],
+      ] as const) {
+        refused.push(await artifact(name, content).catch((error) => error.code))
+      }
+      return { reward: 1 }
+    },
+    { name: 'leaving', from: await at.image() },
+  )
+  const rows = (await run.wait()).sort((a, b) => a.index - b.index)
+  expect(rows.map(({ artifacts }) => artifacts.map(({ name }) => name))).toEqual([
+    ['note', 'from inside', 'log'],
+    ['note', 'log'],
+  ])
+  expect(refused).toEqual(['invalid_request', 'invalid_request', 'too_large'])
+  const [good, threw] = rows
+  if (!good || !threw) throw new Error('no rows')
+  const text = async (row: typeof good, name: string) =>
+    Buffer.from(await run.artifact(row, name)).toString()
+  expect(await text(good, 'note')).toBe('second')
+  expect([...(await run.artifact(good, 'from inside'))]).toEqual([1, 2, 3])
+  expect(await text(threw, 'log')).toMatch(/^\d{4}-.*Z I am throws\n$/)
+  await expect(run.artifact(good, 'other')).rejects.toMatchObject({ code: 'not_found' })
 })
