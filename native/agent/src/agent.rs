@@ -111,7 +111,7 @@ impl Agent {
             if !self.frozen() {
                 self.move_bytes();
             }
-            if self.connection.flush(now_ms()) == Read::Gone {
+            if self.connection.flush() == Read::Gone {
                 self.forget_peer();
             }
         }
@@ -139,7 +139,15 @@ impl Agent {
         if self.streams.any_ready() && !self.connection.busy() && !self.frozen() {
             return 0;
         }
-        let now = now_ms();
+        match self.next_ms() {
+            Some(at) => at.saturating_sub(now_ms()).min(3_600_000) as i32,
+            None => -1,
+        }
+    }
+
+    /// When something is due, whatever comes. The clock is asked only where something is: early in a sandbox's life that is a
+    /// system call each time.
+    fn next_ms(&self) -> Option<u64> {
         let next = [self.connection.look_at_ms(), self.ends_at_ms()];
         let of_live = [
             self.execs.next_ms(),
@@ -147,13 +155,13 @@ impl Agent {
             self.worlds.iter().filter_map(World::look_at_ms).min(),
         ];
         let of_live = of_live.into_iter().filter(|_| !self.frozen());
-        match next.into_iter().chain(of_live).flatten().min() {
-            Some(at) => at.saturating_sub(now).min(3_600_000) as i32,
-            None => -1,
-        }
+        next.into_iter().chain(of_live).flatten().min()
     }
 
     fn on_time(&mut self) {
+        if self.next_ms().is_none() {
+            return;
+        }
         let now = now_ms();
         if self.connection.look_at_ms().is_some_and(|at| at <= now) {
             self.read_input();
@@ -175,7 +183,7 @@ impl Agent {
     fn read_input(&mut self) {
         const READS_MAX: usize = 4;
         for _ in 0..READS_MAX {
-            match self.connection.read(now_ms()) {
+            match self.connection.read() {
                 Read::Some => self.handle_frames(),
                 Read::Nothing => break,
                 Read::Gone => {

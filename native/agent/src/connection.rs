@@ -11,6 +11,7 @@ use sandlot_frames::{
     Decoder, HEADER_BYTES, Kind, Nonce, PAYLOAD_BYTES_MAX, Prey, encode, header, sync_payload,
 };
 
+use crate::clock::now_ms;
 use crate::failure::{Code, Failure};
 use crate::keeper::message::pack_failure;
 
@@ -55,12 +56,12 @@ impl Connection {
         Connection { input, output, decoder: Some(decoder), out: Vec::new(), written: 0, peer }
     }
 
-    pub fn read(&mut self, now_ms: u64) -> Read {
+    pub fn read(&mut self) -> Read {
         let Some(decoder) = &mut self.decoder else {
             return Read::Nothing;
         };
         match self.input.fd.read(decoder.space()) {
-            Ok(0) => self.detach(now_ms),
+            Ok(0) => self.detach(),
             Ok(count) => {
                 decoder.filled(count);
                 self.peer = Peer::Attached;
@@ -71,17 +72,17 @@ impl Connection {
                 self.peer = Peer::Attached;
                 Read::Nothing
             }
-            Err(_) => self.detach(now_ms),
+            Err(_) => self.detach(),
         }
     }
 
     /// Writes what it can; `Gone` when nobody reads.
-    pub fn flush(&mut self, now_ms: u64) -> Read {
+    pub fn flush(&mut self) -> Read {
         while self.written < self.out.len() {
             match self.output.fd.write(&self.out[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(libc::EAGAIN) => break,
-                Err(_) => return self.detach(now_ms),
+                Err(_) => return self.detach(),
             }
         }
         if self.written == self.out.len() {
@@ -94,7 +95,8 @@ impl Connection {
         Read::Nothing
     }
 
-    fn detach(&mut self, now_ms: u64) -> Read {
+    fn detach(&mut self) -> Read {
+        let now_ms = now_ms();
         self.drop_output();
         if let Some(decoder) = &mut self.decoder {
             decoder.reset();

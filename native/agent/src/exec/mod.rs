@@ -57,6 +57,8 @@ pub struct Exec {
     left: u64,
     /// A reader has had the result.
     delivered: bool,
+    /// It is forgotten then.
+    forget: bool,
     stdin: Option<Sink>,
     /// stdout, stderr
     outputs: [Output; 2],

@@ -102,7 +102,11 @@ impl Agent {
             let result = exec.result();
             exec.delivered = true;
             exec.reader = None;
+            let (serial, forget) = (exec.serial, exec.forget);
             self.succeed(id, result);
+            if forget {
+                self.drop_exec(serial);
+            }
             return Turn::Waits;
         }
         turn

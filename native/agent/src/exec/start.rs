@@ -33,6 +33,7 @@ impl Agent {
         let argv0 = fields.list("argv")?.first().map(|argv0| argv0.to_vec()).unwrap_or_default();
         let timeout_ms = fields.optional_number("timeoutMs")?;
         let kept = kept(fields)?;
+        let forget = fields.optional_flag("forget")?.unwrap_or(false);
         let serial = self.next_serial();
         let cgroup = format!("{}/{name}", self.worlds[world].cgroup());
         let plumbing = Plumbing::lay(&cgroup, fields.flag("stdin")?)
@@ -66,6 +67,7 @@ impl Agent {
             exit: Exit::default(),
             left: 0,
             delivered: false,
+            forget,
             stdin,
             outputs: [
                 output(stdout, tokens[0], kept.sizes()),

@@ -95,10 +95,14 @@ impl<'a> Fields<'a> {
     }
 
     pub fn flag(&self, key: &str) -> Outcome<bool> {
+        self.optional_flag(key)?.ok_or_else(|| missing(key))
+    }
+
+    pub fn optional_flag(&self, key: &str) -> Outcome<Option<bool>> {
         match self.find(key) {
-            Some(Value::Flag(flag)) => Ok(*flag),
+            Some(Value::Flag(flag)) => Ok(Some(*flag)),
             Some(_) => Err(wrong(key)),
-            None => Err(missing(key)),
+            None => Ok(None),
         }
     }
 

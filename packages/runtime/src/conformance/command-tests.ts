@@ -19,6 +19,20 @@ export function commandTests(harness: DriverHarness, driverTest: DriverTest): vo
     expect(around.stdout).toBe('grüß\n/tmp\n0\n')
   })
 
+  driverTest('a command is forgotten with its result, unless it is kept', async ({ driver }) => {
+    const sandbox = await driver.create(specFor(harness))
+    const { exec } = sandbox.guest
+    const known = async () => (await exec.list()).map((listing) => listing.exec)
+    await shell(sandbox, SHELL.echo, { exec: 'gone' })
+    await shell(sandbox, SHELL.echo, { exec: 'kept', keep: true })
+    expect(await known()).toEqual(['kept'])
+    await exec.forget('kept')
+    const spec = { ...shellSpec(SHELL.echo), stdin: false, mode: 'buffered', forget: true } as const
+    await exec.start(spec).result
+    expect(await known()).toEqual([])
+    await expect(exec.attach(spec.exec, { stdoutFrom: 0, stderrFrom: 0 }).result).rejects.toThrow()
+  })
+
   driverTest('a deadline ends a command and keeps its output', async ({ driver }) => {
     const sandbox = await driver.create(specFor(harness))
     const cut = await shell(sandbox, SHELL.sleep, { timeoutMs: 300 })

@@ -46,6 +46,8 @@ export class FakeExecs implements GuestExecs {
     let ended = !spec.stdin
     try {
       const exec = this.#create(spec)
+      const forget = () => void (spec.forget && this.#execs.delete(exec.exec))
+      exec.result.then(forget, forget)
       // The script is asked once its stdin is complete.
       if (ended) this.#perform(exec, spec, EMPTY)
       return handleOf(

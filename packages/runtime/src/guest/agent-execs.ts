@@ -85,6 +85,7 @@ export class AgentExecs implements GuestExecs {
 
 function startArguments(spec: ExecSpec): PayloadMap {
   const { world, exec, stdin, mode, user, timeoutMs, headBytes, tailBytes, ringBytes } = spec
+  const { forget } = spec
   if (!EXEC_ID.test(exec)) throw new GuestError('invalid', `${JSON.stringify(exec)} is no exec id`)
   for (const kept of [headBytes, tailBytes, ringBytes]) {
     if (kept !== undefined && kept > GUEST_LIMITS.keptBytes) {
@@ -95,5 +96,5 @@ function startArguments(spec: ExecSpec): PayloadMap {
   const env = spec.env.map(([name, value]) => [toBytes(name), toBytes(value)])
   const cwd = toPath(spec.cwd)
   const kept = { headBytes, tailBytes, ringBytes }
-  return { world, exec, argv, env, cwd, user, stdin, mode, timeoutMs, ...kept }
+  return { world, exec, argv, env, cwd, user, stdin, mode, timeoutMs, forget, ...kept }
 }

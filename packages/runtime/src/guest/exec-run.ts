@@ -18,16 +18,14 @@ export async function runBuffered(
   const { stdin, keep = false, ...rest } = spec
   const { signal } = wait
   const handle = execs.startReading(
-    { ...rest, mode: 'buffered', stdin: stdin !== undefined },
+    { ...rest, mode: 'buffered', stdin: stdin !== undefined, forget: !keep },
     signal ? { signal } : {},
   )
   const timer = backstop(handle, spec, wait.timeoutMs)
   try {
     if (stdin !== undefined) void feed(handle, stdin)
     const output = await collect(link, handle, spec)
-    const result = await handle.result
-    if (!keep) execs.forget(spec.exec).catch(ignore)
-    return { ...result, ...output }
+    return { ...(await handle.result), ...output }
   } catch (error) {
     if (mayRun(error)) execs.kill(spec.exec, SIGKILL).catch(ignore)
     throw error

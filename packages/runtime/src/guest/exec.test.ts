@@ -160,15 +160,10 @@ describe('start', () => {
 
 describe('run', () => {
   test('gives result and output, and lets the agent forget', async () => {
-    const { guest, agent } = await pipes.pair({
-      'exec.start': cat,
-      'exec.forget': (stream) => stream.result({}),
-    })
+    const { guest, agent } = await pipes.pair({ 'exec.start': cat })
     const outcome = await guest.exec.run({ ...RUN, stdin: bytes('hello') })
     expect(outcome).toEqual({ ...OUTCOME, stdout: bytes('hello'), stderr: new Uint8Array(0) })
-    await vi.waitUntil(() => agent.requests.length === 2)
-    expect(agent.requests[0]).toMatchObject({ mode: 'buffered', stdin: true })
-    expect(agent.requests[1]).toEqual({ op: 'exec.forget', exec: 'ex_1' })
+    expect(agent.requests).toMatchObject([{ mode: 'buffered', stdin: true, forget: true }])
   })
 
   test('feeds an iterable as stdin and keeps the exec when asked', async () => {
@@ -179,7 +174,7 @@ describe('run', () => {
     }
     const outcome = await guest.exec.run({ ...RUN, stdin: input(), keep: true })
     expect(outcome.stdout).toEqual(bytes('hello'))
-    expect(agent.requests).toHaveLength(1)
+    expect(agent.requests).toMatchObject([{ forget: false }])
   })
 
   test.each<[string, () => { signal?: AbortSignal; timeoutMs?: number }, object]>([

@@ -63,9 +63,11 @@ export interface ExecSpec {
   readonly tailBytes?: number
   /** Mode `stream`: what is kept of each channel while nobody reads. Default 256 KiB. */
   readonly ringBytes?: number
+  /** Forgotten by the agent as soon as a reader had its result. Default: it is kept. */
+  readonly forget?: boolean
 }
 
-export interface ExecRunSpec extends Omit<ExecSpec, 'mode' | 'stdin'> {
+export interface ExecRunSpec extends Omit<ExecSpec, 'mode' | 'stdin' | 'forget'> {
   /** Written to the command's stdin, then closed. Default: none. */
   readonly stdin?: GuestBytes
   /** Keep the ended exec in the agent, to be attached to again. Default false. */
