@@ -98,6 +98,7 @@ function answerContent(name: RouteName, { answer }: Route): object {
 export function lineOf(name: RouteName): JsonSchema {
   const shapes: Partial<Record<RouteName, string>> = {
     buildImage: 'ImageBuildLine',
+    prepareTemplate: 'TemplateLine',
     listFiles: 'FileEntry',
   }
   const shape = shapes[name]

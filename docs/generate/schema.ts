@@ -18,6 +18,9 @@ import {
   sandboxCreate,
   sandboxView,
   taskPut,
+  templateCreate,
+  templateLine,
+  templateView,
 } from '@sandlot/protocol'
 import { z } from 'zod'
 
@@ -55,6 +58,9 @@ const NAMED = {
   ImageSource: [imageSource, 'input'],
   ImageView: [imageView, 'output'],
   ImageBuildLine: [imageBuildLine, 'output'],
+  TemplateCreate: [templateCreate, 'input'],
+  TemplateView: [templateView, 'output'],
+  TemplateLine: [templateLine, 'output'],
   RunCreate: [runCreate, 'input'],
   GradeSpec: [gradeSpec, 'input'],
   TaskPut: [taskPut, 'input'],

@@ -13,6 +13,7 @@ export function makeProgram(): Command {
   addDaemonVerbs(program)
   addSandboxVerbs(program)
   addImageVerbs(program)
+  addTemplateVerbs(program)
   addRunVerbs(program)
   addDevelopmentVerbs(program)
   return program
@@ -142,6 +143,27 @@ function addImageVerbs(program: Command): void {
     .description('remove an image that nothing uses')
     .argument('<id>')
     .action(async (id) => (await import('./commands/images.ts')).removeImageCommand(id))
+}
+
+function addTemplateVerbs(program: Command): void {
+  const templates = program.command('templates').description('work with prepared environments')
+  templates
+    .command('list')
+    .description('list templates')
+    .option('--json', 'print JSON')
+    .action(async (options) =>
+      (await import('./commands/templates.ts')).listTemplatesCommand(options),
+    )
+  templates
+    .command('show')
+    .description('a template as JSON')
+    .argument('<id>')
+    .action(async (id) => (await import('./commands/templates.ts')).showTemplateCommand(id))
+  templates
+    .command('delete')
+    .description('forget a template; what runs from it goes on')
+    .argument('<id>')
+    .action(async (id) => (await import('./commands/templates.ts')).deleteTemplateCommand(id))
 }
 
 function addRunVerbs(program: Command): void {

@@ -78,6 +78,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Stop the sandboxes that were made from it, then remove it.',
   },
+  template_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'Prepare it again: `await client.prepare(…)`; `sandlot templates list` shows those that are there.',
+  },
   exec_unknown: {
     status: 404,
     fault: 'caller',

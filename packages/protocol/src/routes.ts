@@ -12,6 +12,7 @@ import { durationMs } from './quantity.ts'
 import { resultsPage } from './result.ts'
 import { RUN_STATES, runCreate, runReport, runView, tasksPut } from './run.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
+import { templateCreate, templateView } from './template.ts'
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
@@ -262,6 +263,37 @@ export const ROUTES = {
     method: 'DELETE',
     path: '/v1/images/:id',
     summary: 'Remove an image that nothing uses',
+    answer: 'none',
+    status: 204,
+  },
+
+  prepareTemplate: {
+    method: 'POST',
+    path: '/v1/templates',
+    summary: 'Prepare an environment, or find the one of the same content; the log comes as lines',
+    body: templateCreate,
+    answer: 'lines',
+    status: 200,
+  },
+  listTemplates: {
+    method: 'GET',
+    path: '/v1/templates',
+    summary: 'List templates',
+    query: z.object(page),
+    answer: paged(templateView),
+    status: 200,
+  },
+  getTemplate: {
+    method: 'GET',
+    path: '/v1/templates/:id',
+    summary: 'Look at a template',
+    answer: templateView,
+    status: 200,
+  },
+  deleteTemplate: {
+    method: 'DELETE',
+    path: '/v1/templates/:id',
+    summary: 'Forget a template; what runs from it goes on',
     answer: 'none',
     status: 204,
   },

@@ -88,7 +88,7 @@ export type { OpenBlob } from './image/build.ts'
 export type { DebianOptions } from './image/debian.ts'
 export { defaultImageConfig, type Image, type ImageLayer } from './image/image.ts'
 export { IMAGE_ERROR_CODES, ImageError, type ImageErrorCode } from './image/image-error.ts'
-export type { BuildWait } from './image/shared-builds.ts'
+export { type BuildWait, SharedBuilds } from './image/shared-builds.ts'
 export {
   type ImageStore,
   type ImageStoreOptions,

@@ -11,6 +11,7 @@ import { Images } from './image/images.ts'
 import { joinOrStart, type LocalOptions } from './local/local.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 import { Sandboxes } from './sandbox/sandboxes.ts'
+import { Templates } from './template/templates.ts'
 
 export interface SandlotOptions {
   /** Address of the daemon. Default: `SANDLOT_URL`, else the daemon that runs on this machine. */
@@ -32,6 +33,7 @@ export interface SandlotOptions {
 export class Sandlot implements AsyncDisposable {
   readonly sandboxes: Sandboxes
   readonly images: Images
+  readonly templates: Templates
   readonly rollouts: Rollouts
   readonly #address: Address
   readonly #connection: Connection
@@ -53,6 +55,7 @@ export class Sandlot implements AsyncDisposable {
     const context: ClientContext = { connection: this.#connection, http: this.#http, notices }
     this.sandboxes = new Sandboxes(context)
     this.images = new Images(context)
+    this.templates = new Templates(context)
     this.rollouts = new Rollouts(context, this.#closing.signal)
   }
 

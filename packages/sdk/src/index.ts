@@ -23,6 +23,7 @@ export {
   type SandboxView,
   SandlotError,
   type Tags,
+  type TemplateView,
 } from '@sandlot/protocol'
 export { Sandlot, type SandlotOptions } from './client.ts'
 export type { Endpoint } from './config.ts'
@@ -69,3 +70,4 @@ export type { ExecChunk, ExecResult } from './sandbox/exec-result.ts'
 export type { Files, ReadOptions, SandboxPath, WriteOptions } from './sandbox/files.ts'
 export { Sandbox } from './sandbox/sandbox.ts'
 export type { ListSandboxes, Sandboxes, SandboxOptions } from './sandbox/sandboxes.ts'
+export type { Templates } from './template/templates.ts'

@@ -46,6 +46,8 @@ import { lifeHandlers } from './sandboxes/life.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
 import { watchStalls } from './stall-watch.ts'
+import { templateHandlers } from './templates/handlers.ts'
+import { Templates } from './templates/templates.ts'
 
 export interface Daemon {
   readonly url: string
@@ -144,6 +146,14 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
       openBlob: openImageBlob(engine),
     }),
   )
+  const templates = await Templates.open({
+    engine,
+    images,
+    saveMemory: async () => {
+      throw new SandlotError('unsupported', 'this daemon keeps no memory of templates')
+    },
+    now: systemClock.now,
+  })
   const { driver, own } = openDriver(options)
   // A start that fails leaves what it found to the next one.
   const left = { alive: true }
@@ -177,7 +187,16 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     imageDigest: async (image) => (await images.find(image))?.digest,
     warn: (message, error) => log.warn({ err: error }, message),
   })
-  return { images, node, coordinator, endpoint, left, driver: driver.name, serving: new Serving() }
+  return {
+    images,
+    templates,
+    node,
+    coordinator,
+    endpoint,
+    left,
+    driver: driver.name,
+    serving: new Serving(),
+  }
 }
 
 /** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
@@ -185,6 +204,7 @@ async function openApi(
   given: Given & {
     readonly apiKey: string
     readonly images: ImageStore
+    readonly templates: Templates
     readonly node: Node
     readonly coordinator: Coordinator
     readonly serving: Serving
@@ -199,6 +219,7 @@ async function openApi(
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
     ...imageHandlers(images),
+    ...templateHandlers(given.templates),
     ...blobHandlers(engine),
     ...runHandlers(coordinator),
   }

@@ -2,7 +2,7 @@ import { ROUTES, type RouteName } from '@sandlot/protocol'
 import type { Scope } from './keys.ts'
 
 /** Routes that remove what others may use. */
-const ADMIN: ReadonlySet<RouteName> = new Set(['removeImage'])
+const ADMIN: ReadonlySet<RouteName> = new Set(['removeImage', 'deleteTemplate'])
 
 /** Looking needs `read`, changing `run`. The WebSocket runs commands. */
 export function scopeOf(name: RouteName): Scope {
@@ -17,6 +17,7 @@ export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
   'createSandbox',
   'runExec',
   'buildImage',
+  'prepareTemplate',
   'createRun',
 ])
 
@@ -24,6 +25,7 @@ export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
 export const OWN_IDEMPOTENCY: ReadonlySet<RouteName> = new Set([
   // The command's id comes from the key, and the agent knows the command.
   'runExec',
-  // An image is known by its content.
+  // These are known by their content.
   'buildImage',
+  'prepareTemplate',
 ])

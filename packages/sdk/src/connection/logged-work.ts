@@ -1,0 +1,55 @@
+import { errorEnvelope, type RouteName, SandlotError } from '@sandlot/protocol'
+import type { ClientContext, Waiting } from './context.ts'
+import { isOutage } from './failure.ts'
+
+export interface LogOptions extends Waiting {
+  /** Gets each line of the log as it comes. */
+  readonly onLog?: (line: string) => void
+}
+
+/** One line of the answer: of the log, or the last one. */
+export type WorkNews<T> =
+  | { readonly kind: 'log'; readonly line: string }
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'error'; readonly error?: unknown }
+
+/**
+ * Asks for work that takes long and answers in lines. The daemon knows such work by its content: what an outage cut off is asked for
+ * again, and what was done already is found.
+ */
+export async function loggedWork<T>(
+  context: ClientContext,
+  route: RouteName,
+  json: unknown,
+  options: LogOptions,
+  parse: (line: unknown) => WorkNews<T>,
+): Promise<T> {
+  const { signal, onLog } = options
+  const outage = context.connection.outage()
+  for (;;) {
+    try {
+      for await (const line of linesOf(context.http.bytes(route, { json, signal }))) {
+        outage.over()
+        const news = parse(JSON.parse(line))
+        if (news.kind === 'log') onLog?.(news.line)
+        else if (news.kind === 'done') return news.value
+        else throw SandlotError.fromEnvelope(errorEnvelope.parse({ error: news.error }))
+      }
+      throw new SandlotError('connection_lost', 'the connection broke before the work was done')
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      await outage.wait(error, signal)
+    }
+  }
+}
+
+async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const part of bytes) {
+    const lines = (rest + decoder.decode(part, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line !== '') yield line
+  }
+  if (rest !== '') yield rest
+}

@@ -1,0 +1,44 @@
+import { idOf, LIMITS, SandlotError, type TemplateView } from '@sandlot/protocol'
+import type { Handlers } from '../http/call.ts'
+import { logLines } from '../http/log-lines.ts'
+import type { TemplateRecord } from './record.ts'
+import type { Templates } from './templates.ts'
+
+type TemplateRoutes = 'prepareTemplate' | 'listTemplates' | 'getTemplate' | 'deleteTemplate'
+
+export function templateHandlers(templates: Templates): Pick<Handlers, TemplateRoutes> {
+  return {
+    prepareTemplate: async ({ caller, body, signal }) =>
+      logLines({
+        signal,
+        run: (wait) => templates.prepare(caller.project, body, wait),
+        done: (record) => ({ template: templateViewOf(record) }),
+      }),
+    listTemplates: async ({ caller, query }) => {
+      const all = await templates.list(caller.project)
+      const from = query.after === undefined ? 0 : all.findIndex(({ id }) => id === query.after) + 1
+      const limit = query.limit ?? Math.min(100, LIMITS.itemsPerPage)
+      const items = all.slice(from, from + limit).map(templateViewOf)
+      return { items, next: from + limit < all.length ? (items.at(-1)?.id ?? null) : null }
+    },
+    getTemplate: async ({ caller, params }) =>
+      templateViewOf(await templates.get(caller.project, templateIdOf(params.id))),
+    deleteTemplate: async ({ caller, params }) => {
+      await templates.remove(caller.project, templateIdOf(params.id))
+      return undefined
+    },
+  }
+}
+
+function templateViewOf(record: TemplateRecord): TemplateView {
+  return record
+}
+
+const templateId = idOf('template')
+
+function templateIdOf(text: string | undefined): string {
+  const parsed = templateId.safeParse(text)
+  if (parsed.success) return parsed.data
+  const shown = JSON.stringify((text ?? '').slice(0, 64))
+  throw new SandlotError('template_unknown', `${shown} is not the id of a template`)
+}

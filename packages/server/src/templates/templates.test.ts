@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import { newId } from '@sandlot/protocol'
+import { expect, test } from 'vitest'
+import { startTestDaemon, type TestDaemon } from '../testing/daemon.ts'
+import { smallTar } from '../testing/tar.ts'
+
+const digestOf = (bytes: Uint8Array) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+
+async function sourceAt(at: TestDaemon, name: string) {
+  const bytes = smallTar(name, 'content')
+  const blob = digestOf(bytes)
+  await at.ask('PUT', `/v1/blobs/${blob}`, { body: bytes })
+  return { kind: 'tar', blob }
+}
+
+async function prepare(at: TestDaemon, json: unknown) {
+  const { text } = await at.ask('POST', '/v1/templates', { json })
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  return lines.at(-1)
+}
+
+test('the same content is the same template, names and tags are its newest', async () => {
+  await using at = await startTestDaemon()
+  const source = await sourceAt(at, 'a')
+  const resources = { memory: '256MiB' }
+  const first = await prepare(at, { source, resources, name: 'first', tags: { a: '1' } })
+  expect(first).toMatchObject({ kind: 'done', template: { kind: 'filesystem', name: 'first' } })
+  const second = await prepare(at, { source, resources, name: 'second' })
+  expect(second.template).toEqual({ ...first.template, name: 'second' })
+  const other = await prepare(at, { source })
+  expect(other.template.id).not.toBe(first.template.id)
+  const { id } = first.template
+  expect((await at.ask('GET', `/v1/templates/${id}`)).json).toEqual(second.template)
+  const listed = (await at.ask('GET', '/v1/templates')).json as { items: { id: string }[] }
+  expect(listed.items.map((item) => item.id).sort()).toEqual([id, other.template.id].sort())
+})
+
+test('a template keeps its image until it is forgotten', async () => {
+  await using at = await startTestDaemon()
+  const { template } = await prepare(at, { source: await sourceAt(at, 'a') })
+  const removeImage = () => at.ask('DELETE', `/v1/images/${template.image}`)
+  expect(await removeImage()).toMatchObject({ status: 409, code: 'image_in_use' })
+  expect((await at.ask('DELETE', `/v1/templates/${template.id}`)).status).toBe(204)
+  expect((await removeImage()).status).toBe(204)
+  const again = await at.ask('DELETE', `/v1/templates/${template.id}`)
+  expect(again).toMatchObject({ status: 404, code: 'template_unknown' })
+  expect((await at.ask('GET', `/v1/templates/${newId('template')}`)).code).toBe('template_unknown')
+  expect((await at.ask('GET', '/v1/templates/x')).code).toBe('template_unknown')
+})
+
+test('what fails says so in the last line, and leaves no template', async () => {
+  await using at = await startTestDaemon()
+  const source = { kind: 'tar', blob: digestOf(Buffer.from('nobody has it')) }
+  expect(await prepare(at, { source })).toMatchObject({
+    kind: 'error',
+    error: { code: 'blob_unknown', hint: expect.any(String) },
+  })
+  expect(((await at.ask('GET', '/v1/templates')).json as { items: unknown[] }).items).toEqual([])
+  const refused = await at.ask('POST', '/v1/templates', { json: { source, start: 'server' } })
+  expect(refused).toMatchObject({ status: 400, code: 'invalid_request' })
+})

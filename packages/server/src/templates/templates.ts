@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Engine } from '@sandlot/engine'
+import { SandlotError, type TemplateCreate } from '@sandlot/protocol'
+import { type BuildWait, type ImageStore, type PinnedImage, SharedBuilds } from '@sandlot/runtime'
+import { decodeJson, encodeJson } from '../json.ts'
+import { type TemplateRecord, templateId, templateRecord } from './record.ts'
+
+const PREFIX = 'template/'
+
+/** Starts what a template's memory holds in a sandbox over an image, waits until it is ready and saves it. Returns the snapshot's id. */
+export type SaveMemory = (
+  project: string,
+  image: string,
+  input: TemplateCreate,
+  wait: BuildWait,
+) => Promise<string>
+
+export interface TemplatesOptions {
+  readonly engine: Engine
+  readonly images: ImageStore
+  readonly saveMemory: SaveMemory
+  readonly now: () => number
+}
+
+/**
+ * The prepared environments. Each keeps its image from being removed. A record is written when everything it names is there, so one that
+ * is found can be started from.
+ */
+export class Templates {
+  readonly #options: TemplatesOptions
+  readonly #pins = new Map<string, PinnedImage>()
+  readonly #saving = new SharedBuilds<TemplateRecord>()
+
+  private constructor(options: TemplatesOptions) {
+    this.#options = options
+  }
+
+  /** A template whose image is gone, by another hand than this daemon's, is forgotten. */
+  static async open(options: TemplatesOptions): Promise<Templates> {
+    const templates = new Templates(options)
+    for await (const record of templates.#all('')) {
+      if (!(await templates.#keep(record))) await templates.#forget(record)
+    }
+    return templates
+  }
+
+  /** Prepares, or finds what is prepared. Fails as a build does, or as the start of what a memory snapshot holds. */
+  async prepare(project: string, input: TemplateCreate, wait: BuildWait): Promise<TemplateRecord> {
+    const image = await this.#options.images.build(input.source, wait)
+    const id = templateId(project, image.id, input)
+    const found = await this.find(project, id)
+    if (found) return await this.#named(found, input)
+    return await this.#saving.run(id, wait, async ({ signal, log }) => {
+      const kind = input.snapshot ?? 'filesystem'
+      const snapshot =
+        kind === 'memory'
+          ? await this.#options.saveMemory(project, image.id, input, { signal, onLog: log })
+          : undefined
+      return await this.#save({
+        id,
+        project,
+        kind,
+        image: image.id,
+        ...(snapshot === undefined ? {} : { snapshot }),
+        ...(input.resources ? { resources: input.resources } : {}),
+        ...(input.name === undefined ? {} : { name: input.name }),
+        tags: input.tags ?? {},
+        createdAtMs: this.#options.now(),
+      })
+    })
+  }
+
+  /** Throws `template_unknown`. */
+  async get(project: string, id: string): Promise<TemplateRecord> {
+    const found = await this.find(project, id)
+    if (found) return found
+    const shown = JSON.stringify(id.slice(0, 64))
+    throw new SandlotError('template_unknown', `there is no template ${shown}`)
+  }
+
+  async find(project: string, id: string): Promise<TemplateRecord | undefined> {
+    const entry = await this.#options.engine.kv.get(keyOf(project, id))
+    return entry && templateRecord.parse(decodeJson(entry.value))
+  }
+
+  /** Oldest first. */
+  async list(project: string): Promise<readonly TemplateRecord[]> {
+    const records = await Array.fromAsync(this.#all(`${project}/`))
+    return records.sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+  }
+
+  /** Forgets a template; its image stays until it is removed or collected. Throws `template_unknown`. */
+  async remove(project: string, id: string): Promise<TemplateRecord> {
+    const record = await this.get(project, id)
+    await this.#forget(record)
+    return record
+  }
+
+  async *#all(below: string): AsyncGenerator<TemplateRecord> {
+    for (let after: string | undefined; ; ) {
+      const options = after === undefined ? {} : { after }
+      const page = await this.#options.engine.kv.list(PREFIX + below, options)
+      for (const entry of page.entries) yield templateRecord.parse(decodeJson(entry.value))
+      after = page.next
+      if (after === undefined) return
+    }
+  }
+
+  async #named(record: TemplateRecord, { name, tags }: TemplateCreate): Promise<TemplateRecord> {
+    const named = { ...record, ...(name === undefined ? {} : { name }), ...(tags ? { tags } : {}) }
+    return isDeepStrictEqual(named, record) ? record : await this.#save(named)
+  }
+
+  async #save(record: TemplateRecord): Promise<TemplateRecord> {
+    await this.#keep(record)
+    const { kv } = this.#options.engine
+    await kv.put(keyOf(record.project, record.id), encodeJson(record))
+    return record
+  }
+
+  /** False where its image is gone. */
+  async #keep({ project, id, image }: TemplateRecord): Promise<boolean> {
+    const key = keyOf(project, id)
+    if (this.#pins.has(key)) return true
+    if (!(await this.#options.images.find(image))) return false
+    this.#pins.set(key, await this.#options.images.pin(image))
+    return true
+  }
+
+  async #forget({ project, id }: TemplateRecord): Promise<void> {
+    const key = keyOf(project, id)
+    await this.#options.engine.kv.delete(key)
+    this.#pins.get(key)?.[Symbol.dispose]()
+    this.#pins.delete(key)
+  }
+}
+
+function keyOf(project: string, id: string): string {
+  return `${PREFIX}${project}/${id}`
+}
