@@ -114,7 +114,7 @@ function describeReport({
   rewardMean,
   attempts,
   retries,
-  causes,
+  causes = [],
   phases,
 }: RunReport): string {
   const facts = [

@@ -173,7 +173,7 @@ function startRun(
   const live: LiveRun = {
     ...{ record, actor, journal, tasks, workers, news, stage: services.stage },
     marks:
-      record.specification.ahead === null
+      record.specification.ahead == null
         ? undefined
         : openReadMarks(engine.log, resultStream(record)),
     sandboxEnded({ episode, attempt }, ended) {
