@@ -109,10 +109,27 @@ await story('bad input', { pool: 1 }, (given) => {
     await using sandbox = await given.client.sandboxes.create({ from: given.image })
     const code = async (...argument: Parameters<typeof sandbox.exec>) =>
       (await errorOf(sandbox.exec(...argument) as Promise<unknown>)).code
-    expect(await code(['no-such-program'])).toBe('exec_failed')
-    expect(await code(['/etc/passwd'])).toBe('exec_failed')
-    expect(await code(['/tmp'])).toBe('exec_failed')
-    expect(await code('true', { cwd: '/nowhere' })).toBe('exec_failed')
+    await sandbox.files.write('/lost', '#!/no/interpreter\n', { mode: 0o755 })
+    for (const [argv, cwd, why, errno] of [
+      [
+        ['no-such-program'],
+        '/',
+        /: no-such-program: not found in the directories of PATH/,
+        'ENOENT',
+      ],
+      [['/no/such'], '/', /: \/no\/such: no such file in the sandbox \(ENOENT\)$/, 'ENOENT'],
+      [['/lost'], '/', /: \/lost: it is there, but the interpreter/, 'ENOENT'],
+      [['/etc/passwd'], '/', /: \/etc\/passwd: it is not executable for this user/, 'EACCES'],
+      [['/tmp'], '/', /: \/tmp: it is a directory/, 'EACCES'],
+      [['true'], '/nowhere', /: the working directory \/nowhere does not exist/, 'ENOENT'],
+      [['true'], '/etc/passwd', /: the working directory \/etc\/passwd is not a dir/, 'ENOTDIR'],
+    ] as const) {
+      expect(await errorOf(sandbox.exec(argv, { cwd })), argv[0]).toMatchObject({
+        code: 'exec_failed',
+        message: expect.stringMatching(why),
+        details: { errno },
+      })
+    }
     expect(await code('true', { user: 'nobody-of-this-name' })).toBe('exec_failed')
     expect(await code([])).toBe('invalid_request')
     expect(await code('')).toBe('invalid_request')

@@ -70,6 +70,7 @@ await story('the command line', { pool: 1 }, (given) => {
       const logs = await sandlot(['sandbox', 'logs', id])
       const exec = /(ex_[a-z0-9]{20})\s+ended/.exec(logs.stdout)?.[1] ?? ''
       expect(exec).not.toBe('')
+      expect(logs.stdout).toContain("sh -c 'pwd; id -u; echo $A'")
       expect(await sandlot(['sandbox', 'logs', id, '--exec', exec])).toMatchObject({ code: 0 })
       expectFailure(
         await sandlot(['sandbox', 'logs', id, '--exec', 'ex_aaaaaaaaaaaaaaaaaaaa']),
@@ -79,7 +80,10 @@ await story('the command line', { pool: 1 }, (given) => {
       expect((await sandlot(['sandbox', 'stop', id])).stdout).toBe(`${id} stopped\n`)
       expect(await sandlot(['ps'])).toMatchObject({ code: 0, stdout: '', stderr: /no sandboxes/ })
       expect((await sandlot(['ps', '--all'])).stdout).toMatch(new RegExp(`${id}\\s+stopped`))
-      expect((await sandlot(['sandbox', 'logs', id])).stdout).toMatch(/ended: stopped/)
+      const after = await sandlot(['sandbox', 'logs', id])
+      expect(after.stdout).toMatch(/ended: stopped/)
+      expect(after.stderr).toMatch(/ended with it/)
+      expectFailure(await sandlot(['sandbox', 'logs', id, '--exec', exec]), 1, /ended with|with it/)
       expectFailure(await sandlot(['sandbox', 'exec', id, 'true']), 1, /sandbox_gone/)
     })
   })

@@ -56,6 +56,9 @@ pub const JOBS_MAX: usize = 32;
 pub const PROCESSES_LISTED_MAX: usize = 512;
 pub const EXECS_LISTED_MAX: usize = 256;
 pub const COMMAND_SHOWN_BYTES: usize = 64;
+/// Of a command line, and of all that are listed at once.
+pub const COMMAND_KEPT_BYTES: usize = 512;
+pub const COMMANDS_LISTED_BYTES: usize = 16 << 10;
 pub const NAME_BYTES_MAX: usize = 64;
 /// What may be under way towards an open file.
 pub const FILE_WINDOW_BYTES: u32 = 4 * WINDOW_BYTES;

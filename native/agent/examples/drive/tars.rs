@@ -90,15 +90,27 @@ fn entry(kind: u8, name: &str, link: &str, content: &[u8]) -> Vec<u8> {
 fn hostile_tars(scene: &mut Scene<'_>) {
     let end = [0; 1024];
     let file = |name: &str| entry(b'0', name, "", b"evil");
+    let link = |name: &str, target: &str| entry(b'2', name, target, b"");
+    let over =
+        |name: &str, target: &str, through: &str| [link(name, target), file(through)].concat();
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("absolute", file("/etc/motd")),
         ("dots", file("../../etc/motd")),
         ("dots inside", file("a/../../x")),
         ("device", entry(b'3', "dev", "", b"")),
         ("block device", entry(b'4', "dev", "", b"")),
-        ("absolute link", entry(b'2', "l", "/etc", b"")),
-        ("climbing link", entry(b'2', "l", "../../etc", b"")),
-        ("climbing link in a directory", entry(b'2', "a/b/l", "../../../etc", b"")),
+        ("over an absolute link", over("l", "/etc", "l/motd")),
+        ("over a climbing link", over("l", "../../etc", "l/motd")),
+        ("over a climbing link in a directory", over("a/b/l", "../../../../etc", "a/b/l/motd")),
+        ("over a link to a link", [link("l", "/etc"), over("m", "l", "m/motd")].concat()),
+        ("over a link in a link's target", [link("l", "/etc"), over("m", "l/..", "m/x")].concat()),
+        ("a directory over a link", [link("l", "/etc"), entry(b'5', "l/d", "", b"")].concat()),
+        ("a link over a link", [link("l", "/etc"), link("l/m", "x")].concat()),
+        ("a hard link over a link", [link("l", "/etc"), entry(b'1', "h", "l/motd", b"")].concat()),
+        (
+            "a hard link into a link",
+            [link("l", "/etc"), file("f"), entry(b'1', "l/h", "f", b"")].concat(),
+        ),
         ("hard link out", entry(b'1', "h", "/etc/motd", b"")),
         ("hard link up", entry(b'1', "h", "../../etc/motd", b"")),
         ("unknown type", entry(b'S', "s", "", b"")),
@@ -123,6 +135,21 @@ fn hostile_tars(scene: &mut Scene<'_>) {
         unpack(scene, "/work/t", &[&file(name)[..], &end].concat(), None).unwrap();
     }
     assert_eq!(scene.sh("cat /work/t/in/good /work/t/in/better"), "evilevil");
+    // Links that lead out arrive as they are, and what comes at their own names replaces them.
+    let tar = [
+        &link("python", "/usr/bin/python3")[..],
+        &link("up", "../../../etc/motd"),
+        &link("d", "/etc"),
+        &entry(b'5', "d", "", b""),
+        &file("d/motd"),
+        &link("f", "/etc/motd"),
+        &file("f"),
+        &end,
+    ];
+    unpack(scene, "/work/venv", &tar.concat(), None).unwrap();
+    let kept =
+        scene.sh("cd /work/venv; readlink python; readlink up; cat d/motd f; ls -ld d | cut -c1");
+    assert_eq!(kept, "/usr/bin/python3\n../../../etc/motd\nevilevild");
     // A link of the archive itself, then a file over it.
     let tar = [
         &entry(b'2', "x", "way", b"")[..],

@@ -1,6 +1,6 @@
 use super::{Exec, Execs};
 use crate::agent::Agent;
-use crate::limits::EXECS_LISTED_MAX;
+use crate::limits::{COMMAND_KEPT_BYTES, COMMANDS_LISTED_BYTES, EXECS_LISTED_MAX};
 use crate::pack::{self, Map};
 
 impl Execs {
@@ -12,15 +12,20 @@ impl Execs {
 
 impl Agent {
     pub fn exec_list(&self) -> Map {
-        pack::map().array("execs", self.execs.listed().count(), |out| {
+        let count = self.execs.listed().count();
+        // One answer is one frame: the more commands, the less of each.
+        let shown_bytes = (COMMANDS_LISTED_BYTES / count.max(1)).min(COMMAND_KEPT_BYTES);
+        pack::map().array("execs", count, |out| {
             for exec in self.execs.listed() {
                 let gone = !exec.running() && exec.left == 0;
+                let (command, cut) = exec.command.first(shown_bytes);
                 let map = pack::map()
                     .text("exec", &exec.name)
                     .text("world", &self.worlds[exec.world].name)
                     .flag("running", exec.running())
                     .number("pid", exec.pid)
-                    .bytes("argv0", &exec.argv0)
+                    .bytes("command", command)
+                    .flag("cut", cut)
                     .number("startedMs", exec.started_wall_ms)
                     .number("processes", if gone { 0 } else { exec.processes() });
                 out.extend(map.finish());

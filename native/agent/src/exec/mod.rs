@@ -11,6 +11,7 @@
 //!   behind may still hold its pipes: these bytes are thrown away, slowly, so that nothing of it hangs.
 
 mod attach;
+mod command;
 mod end;
 mod kept;
 mod kill;
@@ -22,7 +23,6 @@ mod stdin;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use sandlot_frames::{ReceiveWindow, SendWindow};
 
@@ -30,6 +30,7 @@ use crate::failure::{Code, Failure, Outcome};
 use crate::sink::Sink;
 use crate::sys::fd::{c_path, read_file};
 use crate::sys::poller::Watched;
+use command::Shown;
 pub use end::Exit;
 use kept::{Budget, Kept};
 
@@ -39,7 +40,8 @@ pub struct Exec {
     pub world: usize,
     state: State,
     mode: Mode,
-    argv0: Vec<u8>,
+    /// As far as it is shown.
+    command: Shown,
     /// As the world sees it.
     pid: u64,
     /// `/cg/<world>/<exec>`

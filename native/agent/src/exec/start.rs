@@ -2,6 +2,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::command::Shown;
 use super::kept::Kept;
 use super::{Exec, Exit, Mode, Output, Reader, State};
 use crate::agent::Agent;
@@ -9,8 +10,8 @@ use crate::clock::{now_us, wall_ms};
 use crate::failure::{Code, Failure, Outcome};
 use crate::keeper::message::Tag;
 use crate::limits::{
-    COMMAND_SHOWN_BYTES, EXECS_RUNNING_MAX, HEAD_BYTES_DEFAULT, NAME_BYTES_MAX, RING_BYTES_DEFAULT,
-    RINGS_TOTAL_BYTES, START_LOOK_MS, TAIL_BYTES_DEFAULT,
+    EXECS_RUNNING_MAX, HEAD_BYTES_DEFAULT, NAME_BYTES_MAX, RING_BYTES_DEFAULT, RINGS_TOTAL_BYTES,
+    START_LOOK_MS, TAIL_BYTES_DEFAULT,
 };
 use crate::pack::{self, Fields};
 use crate::sink::Sink;
@@ -30,7 +31,7 @@ impl Agent {
         if self.execs.all.values().filter(|exec| exec.running()).count() >= EXECS_RUNNING_MAX {
             return Err(Failure::new(Code::Limit, "too many commands run"));
         }
-        let argv0 = fields.list("argv")?.first().map(|argv0| argv0.to_vec()).unwrap_or_default();
+        let command = Shown::of(&fields.list("argv")?);
         let timeout_ms = fields.optional_number("timeoutMs")?;
         let kept = kept(fields)?;
         let forget = fields.optional_flag("forget")?.unwrap_or(false);
@@ -54,7 +55,7 @@ impl Agent {
             world,
             state: State::Starting,
             mode: kept.mode,
-            argv0: argv0[..argv0.len().min(COMMAND_SHOWN_BYTES)].to_vec(),
+            command,
             pid: 0,
             cgroup,
             started_wall_ms: wall_ms(),

@@ -8,6 +8,7 @@
 
 mod account;
 mod child;
+mod explain;
 mod identity;
 mod jobs;
 pub mod message;

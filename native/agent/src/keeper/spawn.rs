@@ -1,12 +1,11 @@
 //! From a request to a running command.
 
 use alloc::ffi::CString;
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::account::resolve;
 use super::child::{self, Plan, Stage};
+use super::explain::explain;
 use super::message::Message;
 use crate::failure::{Code, Failure, Outcome};
 use crate::pack::{self, Fields};
@@ -77,7 +76,7 @@ pub fn spawn(message: &Message<'_>, descriptors: Vec<Fd>, limits: &Limits) -> Ou
         return Ok(Started { pid, pid_inside: plan.pid });
     }
     process::wait_for(pid);
-    Err(explain(&plan, &fields))
+    Err(explain(plan.stage, plan.errno, &fields))
 }
 
 struct Program {
@@ -143,33 +142,4 @@ fn no_process(errno: i32) -> Failure {
         }
         _ => Failure::system(errno, "start of a process"),
     }
-}
-
-fn explain(plan: &Plan<'_>, fields: &Fields<'_>) -> Failure {
-    let shown = |key: &str| -> String {
-        let bytes = match key {
-            "argv" => fields.list(key).ok().and_then(|names| names.first().copied()),
-            _ => fields.bytes(key).ok(),
-        };
-        let bytes = bytes.unwrap_or_default();
-        String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
-    };
-    let mut failure = match plan.stage {
-        Stage::Directory => Failure::system(plan.errno, format!("cwd {}", shown("cwd"))),
-        Stage::Execution => Failure::system(plan.errno, format!("command {}", shown("argv"))),
-        _ => Failure::system(plan.errno, format!("start of {}", shown("argv"))),
-    };
-    if plan.stage == Stage::Directory && failure.code == Code::NotDirectory {
-        failure.code = Code::NotFound;
-    }
-    if plan.stage == Stage::Execution {
-        failure.code = match plan.errno {
-            libc::ENOTDIR => Code::NotFound,
-            libc::ENOEXEC | libc::EISDIR | libc::ETXTBSY => Code::Permission,
-            libc::E2BIG => Code::TooLarge,
-            libc::EAGAIN => Code::Limit,
-            _ => failure.code,
-        };
-    }
-    failure
 }

@@ -125,12 +125,21 @@ export interface LogsOptions {
 export async function logsCommand(id: string, { exec }: LogsOptions): Promise<void> {
   await using client = new Sandlot()
   const sandbox = await client.sandboxes.get(id)
+  const { ending } = await sandbox.view()
+  if (ending && exec !== undefined) {
+    throw new Failure(
+      `${id} has ended (${ending.kind}: ${ending.detail}), and what its commands printed with it`,
+      'read output while the sandbox lives, or have the command write to a file and download that',
+    )
+  }
+  if (ending) {
+    printLine(`${id} ended: ${ending.kind}: ${ending.detail}`)
+    return note('what its commands printed was kept in the sandbox, and ended with it')
+  }
   if (exec !== undefined) {
     for await (const part of sandbox.output(exec)) await printBytes(part)
     return
   }
-  const { ending } = await sandbox.view()
-  if (ending) return printLine(`${id} ended: ${ending.kind}: ${ending.detail}`)
   const rows = (await sandbox.execs()).map((each) => [
     each.exec,
     each.running ? 'running' : 'ended',

@@ -106,7 +106,8 @@ export class FakeExecs implements GuestExecs {
       world: exec.world,
       running: exec.running,
       pid: exec.pid,
-      argv0: Buffer.from(exec.argv[0] ?? ''),
+      command: Buffer.from(exec.argv.join('\0')),
+      cut: false,
       startedMs: this.#options.clock.now() - exec.startedAtMs,
       processes: exec.running ? 1 : 0,
     }))

@@ -59,8 +59,10 @@ export class AgentExecs implements GuestExecs {
   async list(wait: GuestWait = {}): Promise<readonly ExecListing[]> {
     const { execs } = await this.#link.request('exec.list', {}, messages.execList, wait)
     const nowMs = Date.now()
-    return execs.map((listing) => ({
+    return execs.map(({ argv0, command, cut, ...listing }) => ({
       ...listing,
+      command: command ?? argv0 ?? new Uint8Array(0),
+      cut: cut ?? command === undefined,
       startedMs: Math.max(0, nowMs - listing.startedMs),
     }))
   }

@@ -228,7 +228,8 @@ test('execs and processes are listed in bytes', async () => {
     world: 'main',
     running: true,
     pid: 7,
-    argv0: Uint8Array.of(0xff, 0x41),
+    command: Uint8Array.of(0xff, 0x41, 0, 0x42),
+    cut: true,
     startedMs: Date.now() - 1_000,
     processes: 3,
   }

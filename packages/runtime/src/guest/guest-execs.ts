@@ -141,7 +141,10 @@ export interface ExecListing {
   readonly world: string
   readonly running: boolean
   readonly pid: number
-  readonly argv0: Uint8Array
+  /** The arguments with a NUL between two, as far as they are shown. */
+  readonly command: Uint8Array
+  /** There is more of it. */
+  readonly cut: boolean
   /** How long ago it started. */
   readonly startedMs: number
   readonly processes: number

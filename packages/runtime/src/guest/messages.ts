@@ -125,7 +125,10 @@ export const execList = z.object({
         world: text,
         running: z.boolean(),
         pid: processId,
-        argv0: shown,
+        /** An agent that an earlier daemon started says its first argument alone. */
+        argv0: shown.exactOptional(),
+        command: shown.exactOptional(),
+        cut: z.boolean().exactOptional(),
         /** Unix time. */
         startedMs: count,
         processes: count,

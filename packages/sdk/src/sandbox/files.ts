@@ -126,7 +126,7 @@ export class Files {
 
   /**
    * Copies a file, or a directory's content, of this machine to `remote`, in constant memory. Sockets, devices and FIFOs are left
-   * out; all belongs to the sandbox's user.
+   * out; symlinks keep their text; all belongs to the sandbox's user.
    */
   async upload(local: string, remote: SandboxPath, { signal }: Waiting = {}): Promise<void> {
     const { kind, mode, open } = await localContent(local)

@@ -4,7 +4,9 @@ import { lstat, readdir, readlink } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { SandlotError } from '@sandlot/protocol'
 import * as tar from 'tar-stream'
+import { nameOf } from './byte-names.ts'
 import { localFailure } from './local-failure.ts'
+import { longName } from './long-name.ts'
 
 /** One thing to be packed: where it is here, and its name in the tar. */
 export interface LocalEntry {
@@ -31,23 +33,36 @@ export function localTar(
   return pack as unknown as AsyncIterable<Uint8Array>
 }
 
+/** As `LocalEntry`, also with names that are not UTF-8. */
+interface AnyEntry extends Pick<LocalEntry, 'mtime'> {
+  readonly path: string | Buffer
+  readonly name: string | Buffer
+}
+
 /** Packs a file, a link, or a directory without its content; owned by root. Says what it was; `other` is not packed. */
 export async function packEntry(
   pack: tar.Pack,
-  { path, name, mtime }: LocalEntry,
+  { path, name, mtime }: AnyEntry,
 ): Promise<'directory' | 'link' | 'file' | 'other'> {
   const found = await lstat(path)
+  if (!found.isDirectory() && !found.isSymbolicLink() && !found.isFile()) return 'other'
   const mode = found.mode & 0o7777
-  const header = { name, mode, mtime: mtime ?? found.mtime, uid: 0, gid: 0 }
+  const header = {
+    name: headerName(pack, name, 'L'),
+    mode,
+    mtime: mtime ?? found.mtime,
+    uid: 0,
+    gid: 0,
+  }
   if (found.isDirectory()) {
     await entry(pack, { ...header, type: 'directory' })
     return 'directory'
   }
   if (found.isSymbolicLink()) {
-    await entry(pack, { ...header, type: 'symlink', linkname: await readlink(path) })
+    const target = nameOf((await readlink(path, { encoding: 'buffer' })).toString('latin1'))
+    await entry(pack, { ...header, type: 'symlink', linkname: headerName(pack, target, 'K') })
     return 'link'
   }
-  if (!found.isFile()) return 'other'
   const sink = pack.entry({ ...header, type: 'file', size: found.size })
   // A file that grows meanwhile is cut at the size its header promised.
   if (found.size === 0) sink.end(undefined)
@@ -71,6 +86,13 @@ export async function namesIn(directory: string): Promise<string[]> {
     }
   })
   return decoded.sort()
+}
+
+/** What stands in the header; a name that is no text goes ahead of it. */
+function headerName(pack: tar.Pack, name: string | Buffer, type: 'L' | 'K'): string {
+  if (typeof name === 'string') return name
+  pack.push(longName(name, type))
+  return 'bytes'
 }
 
 function entry(pack: tar.Pack, header: Parameters<tar.Pack['entry']>[0]): Promise<void> {

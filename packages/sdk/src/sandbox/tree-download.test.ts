@@ -267,11 +267,23 @@ describe('a directory of this machine', () => {
     expect(one?.equals(two ?? Buffer.alloc(0))).toBe(true)
   })
 
-  test('is refused where a name is not UTF-8, or where there is nothing', async () => {
+  test('keeps names that are not UTF-8, and links to them', async () => {
     const from = join(outside, 'from')
     await mkdir(from)
-    await writeFile(Buffer.concat([Buffer.from(`${from}/`), Buffer.from([0xff, 0x61])]), 'x')
-    await expect(Array.fromAsync(tarOf(from))).rejects.toThrow('is not UTF-8')
-    await expect(localContent(join(from, 'missing'))).rejects.toMatchObject({ code: 'not_found' })
+    const bytes = (text: string) => Buffer.from(text, 'latin1')
+    const at = (below: string, top = from) => Buffer.concat([Buffer.from(`${top}/`), bytes(below)])
+    await mkdir(at('d\xff'))
+    const odd = ['d\xff/f\xe9', `d\xff/${'l\xfe'.repeat(100)}`, 'plain']
+    for (const name of odd) await writeFile(at(name), bytes(name))
+    await symlink(bytes('d\xff/f\xe9'), at('link\xfd'))
+    await downloadTree(tarOf(from), root)
+    for (const name of odd) expect(await readFile(at(name, root))).toEqual(bytes(name))
+    expect(await readFile(at('link\xfd', root))).toEqual(bytes('d\xff/f\xe9'))
+  })
+
+  test('is refused where there is nothing', async () => {
+    await expect(localContent(join(outside, 'missing'))).rejects.toMatchObject({
+      code: 'not_found',
+    })
   })
 })

@@ -2,7 +2,6 @@
  * A tar of a sandbox's directory as a directory of this machine. What is in it, an episode has made: nothing of it is trusted.
  * Names are bytes: in here a path is text of which each character is one byte.
  */
-import { isUtf8 } from 'node:buffer'
 import { createWriteStream } from 'node:fs'
 import { link, lstat, mkdir, rm, symlink } from 'node:fs/promises'
 import { dirname, join, posix, resolve, sep } from 'node:path'
@@ -10,6 +9,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { SandlotError } from '@sandlot/protocol'
 import * as tar from 'tar-stream'
+import { bytesAsText, onDisk, shownName, textOfName } from './byte-names.ts'
 import { localFailure } from './local-failure.ts'
 
 /** One entry of a tar that is being read. */
@@ -67,7 +67,7 @@ async function unpackEntry(item: Source, root: string): Promise<void> {
   try {
     await unpack(item, root, { name, target })
   } catch (error) {
-    throw localFailure(error, `cannot write ${shown(name)} below ${shown(root)}`)
+    throw localFailure(error, `cannot write ${shownName(name)} below ${shownName(root)}`)
   }
 }
 
@@ -97,20 +97,10 @@ async function unpack(item: Source, root: string, { name, target }: Names): Prom
   item.resume()
 }
 
-/** The bytes of a text, each as one character. */
-function bytesAsText(text: string): string {
-  return Buffer.from(text).toString('latin1')
-}
-
-/** For the file system: exactly these bytes. */
-function onDisk(path: string): Buffer {
-  return Buffer.from(path, 'latin1')
-}
-
 /** Where names are text, one that is no text can't be written, and another one in its place would be a lie. */
 function checkName(name: string): void {
-  if (sep === '/' || isUtf8(onDisk(name))) return
-  throw new SandlotError('local_file_failed', `the name ${shown(name)} is not UTF-8`, {
+  if (sep === '/' || textOfName(name) !== undefined) return
+  throw new SandlotError('local_file_failed', `the name ${shownName(name)} is not UTF-8`, {
     hint: 'The file systems of this machine take no such names: rename it in the sandbox.',
   })
 }
@@ -118,7 +108,7 @@ function checkName(name: string): void {
 function placeOf(root: string, name: string): string {
   const path = resolve(root, name)
   if (path === root || path.startsWith(root.endsWith(sep) ? root : root + sep)) return path
-  throw unsafe(`the entry ${shown(name)} points outside`)
+  throw unsafe(`the entry ${shownName(name)} points outside`)
 }
 
 /**
@@ -145,7 +135,7 @@ async function makeParents(root: string, directory: string): Promise<void> {
     const found = await lstat(onDisk(path)).catch(() => undefined)
     if (!found) await mkdir(onDisk(path))
     else if (!found.isDirectory())
-      throw unsafe(`${shown(path)} is no directory and has entries below`)
+      throw unsafe(`${shownName(path)} is no directory and has entries below`)
   }
 }
 
@@ -153,7 +143,8 @@ async function makeParents(root: string, directory: string): Promise<void> {
 async function makeRoom(root: string, path: string): Promise<void> {
   await makeParents(root, dirname(path))
   const found = await lstat(onDisk(path)).catch(() => undefined)
-  if (found?.isDirectory()) throw unsafe(`${shown(path)} is a directory, and a file in the sandbox`)
+  if (found?.isDirectory())
+    throw unsafe(`${shownName(path)} is a directory, and a file in the sandbox`)
   await rm(onDisk(path), { force: true })
 }
 
@@ -164,16 +155,6 @@ async function makeHardLink(root: string, target: string, path: string): Promise
   await makeRoom(root, path)
   await link(onDisk(target), onDisk(path))
 }
-
-/** For a message: bytes that are no text are escaped. */
-function shown(name: string): string {
-  const bytes = onDisk(name.slice(0, SHOWN_BYTES))
-  if (isUtf8(bytes)) return JSON.stringify(bytes.toString())
-  const escaped = (byte: string) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`
-  return `"${bytes.toString('latin1').replace(/[^ !#-~]/g, escaped)}"`
-}
-
-const SHOWN_BYTES = 200
 
 function unsafe(what: string): SandlotError {
   return new SandlotError('permission_denied', `the download was stopped: ${what}`, {

@@ -1,11 +1,12 @@
 /** Files and directories of this machine as streams. */
 import { createReadStream, type Stats } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandlotError } from '@sandlot/protocol'
 import type { Pack } from 'tar-stream'
+import { bytesAsText, nameOf, onDisk } from './byte-names.ts'
 import { localBytes, localFailure } from './local-failure.ts'
-import { localTar, namesIn, packEntry } from './local-tar.ts'
+import { localTar, packEntry } from './local-tar.ts'
 
 export interface LocalContent {
   readonly kind: 'file' | 'directory'
@@ -44,13 +45,17 @@ export async function localStat(local: string): Promise<Stats> {
 
 /** A tar of a directory's content, in constant memory. Sockets, devices and FIFOs are left out. */
 export function tarOf(directory: string): AsyncIterable<Uint8Array> {
-  return localTar(directory, async (pack) => await packDirectory(pack, directory, ''))
+  const root = bytesAsText(directory)
+  return localTar(directory, async (pack) => await packDirectory(pack, root, ''))
 }
 
 async function packDirectory(pack: Pack, root: string, below: string): Promise<void> {
-  for (const name of await namesIn(join(root, below))) {
+  const names = await readdir(onDisk(join(root, below)), { encoding: 'buffer' })
+  // Sorted, so that the same content is the same tar.
+  for (const name of names.map((bytes) => bytes.toString('latin1')).sort()) {
     const relative = below === '' ? name : `${below}/${name}`
-    const kind = await packEntry(pack, { path: join(root, relative), name: relative })
+    const path = onDisk(join(root, relative))
+    const kind = await packEntry(pack, { path, name: nameOf(relative) })
     if (kind === 'directory') await packDirectory(pack, root, relative)
   }
 }

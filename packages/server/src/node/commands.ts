@@ -1,3 +1,4 @@
+import { getSystemErrorName } from 'node:util'
 import { argumentBytes, environmentBytes, LIMITS, SandlotError } from '@sandlot/protocol'
 import {
   type ExecHandle,
@@ -145,8 +146,10 @@ const START_FAILURES: ReadonlySet<GuestErrorCode> = new Set([
 export function execError(error: unknown): SandlotError | undefined {
   if (!(error instanceof GuestError) || !START_FAILURES.has(error.code)) return undefined
   const why = error.code === 'world_not_open' ? WORLD_ENDED : error.message
-  return new SandlotError('exec_failed', `the command did not start: ${why}`, {
-    details: { reason: error.code },
+  const errno = error.errno && error.errno > 0 ? getSystemErrorName(-error.errno) : undefined
+  const named = errno === undefined || error.code === 'world_not_open' ? '' : ` (${errno})`
+  return new SandlotError('exec_failed', `the command did not start: ${why}${named}`, {
+    details: { reason: error.code, ...(errno === undefined ? {} : { errno }) },
     cause: error,
   })
 }

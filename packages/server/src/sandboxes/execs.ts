@@ -7,6 +7,7 @@ import type { BytesAnswer, Call, Handlers } from '../http/call.ts'
 import { idFromKey } from '../id-from-key.ts'
 import type { Node } from '../node/node.ts'
 import type { NodeExecEnd } from '../node/port.ts'
+import { commandText } from './command-text.ts'
 import { ExecAnswers } from './exec-answers.ts'
 import { lendFor, streamOut, withSandbox } from './use.ts'
 
@@ -31,14 +32,10 @@ export function execHandlers(
     listExecs: (call) =>
       withSandbox(node, call, async ({ guest }) => {
         const execs = await guest.exec.list({ signal: call.signal })
-        const items = execs.map(({ exec, world, running, pid, argv0, startedMs, processes }) => ({
-          exec,
-          world,
-          running,
-          pid,
-          command: Buffer.from(argv0).toString(),
+        const items = execs.map(({ command, cut, startedMs, ...listing }) => ({
+          ...listing,
+          command: commandText(command, cut),
           startedAtMs: clock.now() - startedMs,
-          processes,
         }))
         return { items, next: null }
       }),

@@ -53,6 +53,8 @@ impl Type {
             Type::Directory => b'5',
             Type::Fifo => b'6',
             Type::Pax => b'x',
+            Type::LongName => b'L',
+            Type::LongLink => b'K',
             _ => b'0',
         }
     }
@@ -97,17 +99,28 @@ mod tests {
     fn round(entry: &Entry) -> Entry {
         let mut out = Vec::new();
         write_header(&mut out, entry);
-        let block =
-            |at: usize| -> &[u8; BLOCK_BYTES] { out[at..at + BLOCK_BYTES].try_into().unwrap() };
-        let first = parse_header(block(0)).unwrap().unwrap();
-        if first.kind != Type::Pax {
-            assert_eq!(out.len(), BLOCK_BYTES);
-            return first;
+        let (mut at, mut pax, mut name, mut link) = (0, Vec::new(), None, None);
+        loop {
+            let block = out[at..at + BLOCK_BYTES].try_into().unwrap();
+            let mut read = parse_header(block).unwrap().unwrap();
+            let content = at + BLOCK_BYTES;
+            let text = |size: u64| out[content..content + size as usize].to_vec();
+            match read.kind {
+                Type::Pax => pax = text(read.size),
+                Type::LongName => name = Some(text(read.size - 1)),
+                Type::LongLink => link = Some(text(read.size - 1)),
+                _ => {
+                    assert_eq!(content, out.len());
+                    read.name = name.unwrap_or(read.name);
+                    read.link = link.unwrap_or(read.link);
+                    apply_pax(&mut read, &pax).unwrap();
+                    return read;
+                }
+            }
+            at = content + read.size as usize + padding(read.size);
+            // What pax holds is text.
+            assert!(core::str::from_utf8(&pax).is_ok());
         }
-        let last = out.len() - BLOCK_BYTES;
-        let mut read = parse_header(block(last)).unwrap().unwrap();
-        apply_pax(&mut read, &out[BLOCK_BYTES..BLOCK_BYTES + first.size as usize]).unwrap();
-        read
     }
 
     #[test]
@@ -118,6 +131,8 @@ mod tests {
             Entry { name: [b'n'; 101].to_vec(), ..entry() },
             Entry { name: [0xff; 3000].to_vec(), ..entry() },
             Entry { kind: Type::Symlink, link: [b'l'; 1000].to_vec(), size: 0, ..entry() },
+            Entry { kind: Type::Symlink, link: [0xfe; 1000].to_vec(), size: 0, ..entry() },
+            Entry { name: [0xff; 3000].to_vec(), modified: (5, 7), ..entry() },
             Entry { kind: Type::Directory, name: b"d/".to_vec(), size: 0, ..entry() },
             Entry { kind: Type::Fifo, size: 0, ..entry() },
             Entry { size: 1 << 40, ..entry() },

@@ -3,16 +3,21 @@ use alloc::vec::Vec;
 
 use super::{BLOCK_BYTES, Entry, Type};
 
-/// The header of an entry, with what doesn't fit into ustar in a pax header before it.
+/// The header of an entry, with what doesn't fit into ustar before it: in a pax header, whose text is
+/// UTF-8, and long names that are not UTF-8 in headers of their own.
 pub fn write_header(out: &mut Vec<u8>, entry: &Entry) {
     const LARGEST_OCTAL: u64 = (1 << 33) - 1;
     const LARGEST_ID: u32 = (1 << 21) - 1;
     let mut records = Vec::new();
-    if entry.name.len() > 100 {
-        record(&mut records, "path", &entry.name);
-    }
-    if entry.link.len() > 100 {
-        record(&mut records, "linkpath", &entry.link);
+    let long = [(&entry.name, "path", Type::LongName), (&entry.link, "linkpath", Type::LongLink)];
+    for (name, key, kind) in long {
+        if name.len() <= NAME_BYTES {
+            continue;
+        }
+        match core::str::from_utf8(name) {
+            Ok(_) => record(&mut records, key, name),
+            Err(_) => write_extension(out, entry, kind, &[name, &b"\0"[..]].concat()),
+        }
     }
     if entry.size > LARGEST_OCTAL {
         record(&mut records, "size", format!("{}", entry.size).as_bytes());
@@ -27,19 +32,26 @@ pub fn write_header(out: &mut Vec<u8>, entry: &Entry) {
         record(&mut records, "mtime", decimal_time(seconds, nanoseconds).as_bytes());
     }
     if !records.is_empty() {
-        let header = Entry {
-            kind: Type::Pax,
-            name: b"pax".to_vec(),
-            link: Vec::new(),
-            size: records.len() as u64,
-            mode: 0o644,
-            ..entry.clone()
-        };
-        write_block(out, &header);
-        out.extend_from_slice(&records);
-        out.resize(out.len().next_multiple_of(BLOCK_BYTES), 0);
+        write_extension(out, entry, Type::Pax, &records);
     }
     write_block(out, entry);
+}
+
+const NAME_BYTES: usize = 100;
+
+/// Says more about the entry that follows.
+fn write_extension(out: &mut Vec<u8>, entry: &Entry, kind: Type, content: &[u8]) {
+    let header = Entry {
+        kind,
+        name: b"more".to_vec(),
+        link: Vec::new(),
+        size: content.len() as u64,
+        mode: 0o644,
+        ..entry.clone()
+    };
+    write_block(out, &header);
+    out.extend_from_slice(content);
+    out.resize(out.len().next_multiple_of(BLOCK_BYTES), 0);
 }
 
 fn write_block(out: &mut Vec<u8>, entry: &Entry) {
@@ -49,7 +61,7 @@ fn write_block(out: &mut Vec<u8>, entry: &Entry) {
         let largest = (1u64 << (3 * digits)) - 1;
         format!("{:0digits$o}", if value > largest { 0 } else { value })
     };
-    put(0, &entry.name[..entry.name.len().min(100)]);
+    put(0, &entry.name[..entry.name.len().min(NAME_BYTES)]);
     put(100, octal(entry.mode.into(), 7).as_bytes());
     put(108, octal(entry.uid.into(), 7).as_bytes());
     put(116, octal(entry.gid.into(), 7).as_bytes());
@@ -57,7 +69,7 @@ fn write_block(out: &mut Vec<u8>, entry: &Entry) {
     put(136, octal(entry.modified.0.max(0) as u64, 11).as_bytes());
     put(148, b"        ");
     put(156, &[entry.kind.flag()]);
-    put(157, &entry.link[..entry.link.len().min(100)]);
+    put(157, &entry.link[..entry.link.len().min(NAME_BYTES)]);
     put(257, b"ustar\x0000");
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
