@@ -1,5 +1,7 @@
 /** Every verb with its options; what a verb does stands in `commands/`, loaded when it is called. */
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
+import { addImageVerbs } from './image-verbs.ts'
+import { collect, naturalNumber, portNumber, positiveNumber, wholeNumber } from './option-values.ts'
 
 /** The command line, ready to parse. */
 export function makeProgram(): Command {
@@ -123,28 +125,6 @@ function addSandboxVerbs(program: Command): void {
     )
 }
 
-function addImageVerbs(program: Command): void {
-  const images = program.command('images').description('work with images')
-  images
-    .command('list')
-    .description('list images')
-    .action(async () => (await import('./commands/images.ts')).listImagesCommand())
-  images
-    .command('build')
-    .description('build an image and print its id')
-    .argument('<kind>', 'debian, directory, tar or oci', oneOf('debian', 'directory', 'tar', 'oci'))
-    .argument('<what>', 'the suite, or the path')
-    .argument('[packages...]', 'Debian packages')
-    .action(async (kind, what, packages) =>
-      (await import('./commands/images.ts')).buildImageCommand(kind, what, packages),
-    )
-  images
-    .command('remove')
-    .description('remove an image that nothing uses')
-    .argument('<id>')
-    .action(async (id) => (await import('./commands/images.ts')).removeImageCommand(id))
-}
-
 function addTemplateVerbs(program: Command): void {
   const templates = program.command('templates').description('work with prepared environments')
   templates
@@ -240,38 +220,4 @@ function addDevelopmentVerbs(program: Command): void {
       const { testCommand } = await import('./commands/test.ts')
       process.exitCode = await testCommand(filters)
     })
-}
-
-function wholeNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isInteger(value) || value < 1)
-    throw new InvalidArgumentError('not a whole number of at least 1')
-  return value
-}
-
-function naturalNumber(text: string): number {
-  return text === '0' ? 0 : wholeNumber(text)
-}
-
-function portNumber(text: string): number {
-  const value = naturalNumber(text)
-  if (value > 65_535) throw new InvalidArgumentError('not a port (0 to 65535)')
-  return value
-}
-
-function positiveNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('not a number above 0')
-  return value
-}
-
-function collect(text: string, earlier: string[] = []): string[] {
-  return [...earlier, text]
-}
-
-function oneOf(...words: readonly string[]) {
-  return (text: string): string => {
-    if (!words.includes(text)) throw new InvalidArgumentError(`not one of ${words.join(', ')}`)
-    return text
-  }
 }

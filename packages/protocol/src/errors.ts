@@ -72,6 +72,24 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Read the last lines of the build log in the message.',
   },
+  registry_image_unknown: {
+    status: 422,
+    fault: 'caller',
+    retry: false,
+    hint: 'The registry has no such image: check its name and its tag.',
+  },
+  registry_denied: {
+    status: 422,
+    fault: 'caller',
+    retry: false,
+    hint: 'Log in on the daemon’s machine (`skopeo login REGISTRY`), or check the name: a private image and a missing one look the same.',
+  },
+  registry_unreachable: {
+    status: 503,
+    fault: 'platform',
+    retry: true,
+    hint: 'Check the daemon’s network and its proxy settings, and that the registry is up.',
+  },
   image_in_use: {
     status: 409,
     fault: 'caller',

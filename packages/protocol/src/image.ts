@@ -3,6 +3,7 @@ import { buildStepOf } from './build-step.ts'
 import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
 import { type NetworkPolicy, networkPolicy } from './network.ts'
+import { sizeBytes } from './quantity.ts'
 
 const debianName = z.string().regex(/^[a-z0-9][a-z0-9+.-]*$/, 'not the name of a Debian package')
 
@@ -58,12 +59,14 @@ export const imageSource: z.ZodType<ImageSource> = z.discriminatedUnion('kind', 
 const buildStep = buildStepOf(z.lazy(() => imageSource))
 export type BuildStep = z.infer<typeof buildStep>
 
-/** Environment, working directory, user and start command that an image brings. */
+/** Environment, working directory, user and start command (`entrypoint`, then `command`) that an image brings. */
 export const imageConfig = z.object({
   env: z.record(z.string(), z.string()),
   workdir: z.string(),
   user: z.string(),
   command: z.array(z.string()),
+  /** Never empty. */
+  entrypoint: z.array(z.string()).optional(),
   labels: z.record(z.string(), z.string()),
 })
 export type ImageConfig = z.infer<typeof imageConfig>
@@ -76,6 +79,7 @@ export const imageView = z.object({
   config: imageConfig,
   sizeBytes: z.number(),
   createdAtMs: z.number(),
+  lastUsedAtMs: z.number().optional(),
 })
 export type ImageView = z.infer<typeof imageView>
 
@@ -85,3 +89,26 @@ export const imageBuildLine = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('done'), image: imageView }),
   z.object({ kind: z.literal('error'), error: z.unknown() }),
 ])
+
+/** An OCI archive with the image's layers, or one tar of all its files. */
+export const IMAGE_EXPORT_FORMATS = ['oci', 'tar'] as const
+
+/** `POST /v1/images/:id/verify`: none where all is well. */
+export const imageVerification = z.object({
+  problems: z.array(z.object({ digest: z.string(), problem: z.enum(['missing', 'damaged']) })),
+})
+export type ImageVerification = z.infer<typeof imageVerification>
+
+/** `POST /v1/images/prune`. Nothing that is in use is removed. */
+export const imagesPrune = z
+  .object({
+    /**
+     * `intermediate`: results of steps that nobody asked for by themselves. `all`: images too, the longest unused first, until no
+     * more than `keep` is left.
+     */
+    what: z.enum(['intermediate', 'all']),
+    /** Default 0: everything goes. */
+    keep: sizeBytes.optional(),
+  })
+  .strict()
+export type ImagesPrune = z.input<typeof imagesPrune>

@@ -6,33 +6,20 @@
 import { z } from 'zod'
 import { execAnswer, execRun, execView } from './exec.ts'
 import { fileStat, sandboxPath } from './files.ts'
-import { imageSource, imageView } from './image.ts'
+import { IMAGE_ROUTES } from './image-routes.ts'
 import { LIMITS } from './limits.ts'
 import { durationMs } from './quantity.ts'
 import { resultsPage } from './result.ts'
+import { page, paged, type Route } from './route.ts'
 import { RUN_STATES, runCreate, runReport, runView, tasksPut } from './run.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
 import { templateCreate, templateView } from './template.ts'
-
-export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
-  /** Parameters as `:name`. */
-  readonly path: string
-  readonly summary: string
-  readonly query?: z.ZodObject
-  /** A JSON body, or `bytes` for a streamed one. */
-  readonly body?: z.ZodType | 'bytes'
-  /** A JSON answer, `bytes` for a stream, `lines` for one JSON value a line, `text`, or `none`. */
-  readonly answer: z.ZodType | 'bytes' | 'lines' | 'text' | 'none'
-  readonly status: number
-}
 
 const text = z.string()
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 const count = z.coerce.number().int()
 /** A number of milliseconds is text in a query. */
 const wait = z.union([z.string().regex(/^\d+$/).transform(Number), durationMs])
-const page = { limit: count.min(1).max(LIMITS.itemsPerPage).optional(), after: text.optional() }
 const inWorld = { world: z.enum(['main', 'grade']).optional() }
 
 export const SERVING_STATES = ['starting', 'serving', 'draining'] as const
@@ -40,10 +27,6 @@ export type ServingState = (typeof SERVING_STATES)[number]
 
 const health = z.object({ ok: z.boolean(), version: text, state: z.enum(SERVING_STATES) })
 export type Health = z.infer<typeof health>
-
-function paged<T extends z.ZodType>(item: T) {
-  return z.object({ items: z.array(item), next: z.string().nullable() })
-}
 
 export const ROUTES = {
   health: {
@@ -236,36 +219,7 @@ export const ROUTES = {
     status: 200,
   },
 
-  buildImage: {
-    method: 'POST',
-    path: '/v1/images',
-    summary: 'Build an image, or find the one of the same content; the log comes as lines',
-    body: imageSource,
-    answer: 'lines',
-    status: 200,
-  },
-  listImages: {
-    method: 'GET',
-    path: '/v1/images',
-    summary: 'List images',
-    query: z.object(page),
-    answer: paged(imageView),
-    status: 200,
-  },
-  getImage: {
-    method: 'GET',
-    path: '/v1/images/:id',
-    summary: 'Look at an image',
-    answer: imageView,
-    status: 200,
-  },
-  removeImage: {
-    method: 'DELETE',
-    path: '/v1/images/:id',
-    summary: 'Remove an image that nothing uses',
-    answer: 'none',
-    status: 204,
-  },
+  ...IMAGE_ROUTES,
 
   prepareTemplate: {
     method: 'POST',

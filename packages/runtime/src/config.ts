@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { RUNSC_VERSIONS } from '@sandlot/protocol'
 import type { GvisorOptions } from './gvisor/options.ts'
+import type { RegistryOptions } from './image/registry.ts'
 
 const environment = process.env
 
@@ -30,6 +31,27 @@ export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions 
     startsAtOnce: availableParallelism(),
     ...over,
   }
+}
+
+/**
+ * What a program that fetches images sees of the environment: `REGISTRY_AUTH_FILE`, `DOCKER_CONFIG` and `HOME` for credentials,
+ * `SSL_CERT_FILE` and `SSL_CERT_DIR` for certificates, and the proxies.
+ */
+export function registryOptions(): RegistryOptions {
+  const names = [
+    ...['PATH', 'HOME', 'XDG_RUNTIME_DIR', 'XDG_CONFIG_HOME'],
+    ...['REGISTRY_AUTH_FILE', 'DOCKER_CONFIG', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
+    ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy'],
+  ]
+  const env = Object.fromEntries(
+    names.flatMap((name) => {
+      const value = environment[name]
+      return value ? [[name, value]] : []
+    }),
+  )
+  const settings = environment.XDG_CONFIG_HOME || join(homedir(), '.config')
+  const policyPaths = [join(settings, 'containers/policy.json'), '/etc/containers/policy.json']
+  return { env, policyPaths }
 }
 
 /** What the command line brought to this machine. */

@@ -86,10 +86,15 @@ export { type SandboxSizes, sizesOf } from './gvisor/sizing.ts'
 export { trySandbox } from './gvisor/trial.ts'
 export type { OpenBlob } from './image/build.ts'
 export type { DebianOptions } from './image/debian.ts'
+export { EXPORT_FORMATS, type ExportFormat } from './image/export/export.ts'
 export { defaultImageConfig, type Image, type ImageLayer } from './image/image.ts'
 export { IMAGE_ERROR_CODES, ImageError, type ImageErrorCode } from './image/image-error.ts'
+export type { RegistryOptions } from './image/registry.ts'
+export type { ResolveId } from './image/resolve.ts'
 export { type BuildWait, SharedBuilds } from './image/shared-builds.ts'
+export type { OpenStepMachine, StepMachine, StepMachineRequest } from './image/steps/machine.ts'
 export {
+  type Collected,
   type ImageStore,
   type ImageStoreOptions,
   type LayerProblem,

@@ -1,7 +1,7 @@
 /** How a daemon is set up. The only file of this package that reads the environment. */
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
-import { SandlotError } from '@sandlot/protocol'
+import { parseSizeBytes, SandlotError } from '@sandlot/protocol'
 import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
 
 /** Programs that the driver `gvisor` needs, as absolute paths. Default: the runtime's own (`SANDLOT_RUNSC`, …). */
@@ -33,6 +33,8 @@ export interface DaemonOptions {
   readonly memoryBytes: number
   /** Default 4,096. `SANDLOT_SANDBOXES` */
   readonly sandboxesMax: number
+  /** What all images may take; the longest unused go. Default 0: half of the disk that they lie on. `SANDLOT_IMAGE_BYTES` */
+  readonly imageBytes: number
   /** Whether what was acknowledged also survives a loss of power. Default no (`process`). `SANDLOT_DURABILITY` */
   readonly durability: 'process' | 'power'
   /** Pages that may call the API. Default none. */
@@ -78,6 +80,7 @@ export function daemonOptions(
       max: 100_000,
       whole: true,
     }),
+    imageBytes: input.imageBytes ?? sizeOf(environment.SANDLOT_IMAGE_BYTES) ?? 0,
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),
     allowedOrigins: input.allowedOrigins ?? [],
@@ -107,6 +110,15 @@ function numberOf(name: string, text: string | undefined): number | undefined {
   const value = Number(text)
   if (Number.isNaN(value)) throw refused(name, text, 'is not a number')
   return value
+}
+
+function sizeOf(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined
+  try {
+    return parseSizeBytes(text)
+  } catch {
+    throw refused('SANDLOT_IMAGE_BYTES', text, 'is not a size such as 100GiB')
+  }
 }
 
 function inRange(name: string, value: number, { min, max, whole }: Range): number {

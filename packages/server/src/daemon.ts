@@ -7,6 +7,7 @@
  * close: refuse new work ─▶ what runs goes on until the deadline ─▶ stop ─▶ give the data directory free
  * ```
  */
+import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Engine, EngineError, openSqliteEngine, systemClock } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
@@ -34,6 +35,7 @@ import { mountRoutes } from './http/mount.ts'
 import { type Answered, logRequest } from './http/request-log.ts'
 import { imageHandlers } from './images/handlers.ts'
 import { openImageBlob } from './images/open-blob.ts'
+import { stepMachines } from './images/step-machines.ts'
 import { openLog } from './log.ts'
 import { watch } from './metrics/gauges.ts'
 import { Metrics, metricsHandler } from './metrics/metrics.ts'
@@ -140,10 +142,13 @@ interface Given {
 /** What does the work. What must be closed is put on `starting`. */
 async function openParts(given: Given & { readonly starting: AsyncDisposableStack }) {
   const { options, log, metrics, engine, starting } = given
+  const opened: { node?: Node } = {}
   const images = starting.use(
     await openImageStore({
       directory: join(options.dataDirectory, 'images'),
       openBlob: openImageBlob(engine),
+      openMachine: stepMachines({ node: () => opened.node, memoryBytes: options.memoryBytes }),
+      sizeBytesMax: options.imageBytes || (await halfOfDisk(options.dataDirectory)),
     }),
   )
   const templates = await Templates.open({
@@ -180,6 +185,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     creationsMax: options.creationsMax,
     numbers: metrics,
   })
+  opened.node = node
   const coordinator = new Coordinator({
     engine,
     node,
@@ -197,6 +203,11 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     driver: driver.name,
     serving: new Serving(),
   }
+}
+
+async function halfOfDisk(directory: string): Promise<number> {
+  const { bsize, blocks } = await statfs(directory)
+  return Math.floor((bsize * blocks) / 2)
 }
 
 /** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */

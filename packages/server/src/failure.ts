@@ -32,9 +32,13 @@ export function toSandlotError(error: unknown): SandlotError {
     return new SandlotError(DRIVER_CODES[error.code], message, { hint, cause: error })
   }
   if (error instanceof ImageError) {
-    const { message, hint, logTail } = error
-    const details = logTail.length > 0 ? { details: { log: logTail } } : {}
-    return new SandlotError(IMAGE_CODES[error.code], message, { hint, ...details, cause: error })
+    const { message, hint, logTail, exitCode } = error
+    const details = {
+      ...(logTail.length > 0 ? { log: logTail } : {}),
+      ...(exitCode === undefined ? {} : { exitCode }),
+    }
+    const known = Object.keys(details).length > 0 ? { details } : {}
+    return new SandlotError(IMAGE_CODES[error.code], message, { hint, ...known, cause: error })
   }
   if (error instanceof EngineError) return fromEngine(error)
   if (error instanceof ZodError) return invalidRequest('the request', error)
@@ -102,8 +106,11 @@ const DRIVER_CODES = {
 
 const IMAGE_CODES = {
   image_unknown: 'image_unknown',
-  image_source_invalid: 'image_build_failed',
+  image_source_invalid: 'image_source_invalid',
   image_build_failed: 'image_build_failed',
+  registry_image_unknown: 'registry_image_unknown',
+  registry_denied: 'registry_denied',
+  registry_unreachable: 'registry_unreachable',
   image_in_use: 'image_in_use',
   disk_full: 'disk_full',
 } as const satisfies Record<ImageErrorCode, ErrorCode>

@@ -57,6 +57,12 @@ export const SERVER_LIMITS = {
   /** An acquire that waits for room. */
   roomWaits: 20_000,
 
+  /** A step of a build waits for room among the sandboxes. */
+  buildRoomMs: 10 * 60_000,
+  /** What a step may use: memory up to here, or half of what the daemon gives in all. */
+  buildMemoryBytes: 8 * 2 ** 30,
+  buildPids: 2_048,
+
   blobBytes: 64 * 2 ** 30,
   /** Lines of a build that its reader has not taken yet. */
   buildLinesWaiting: 10_000,

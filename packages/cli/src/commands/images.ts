@@ -1,6 +1,6 @@
 /** `sandlot images …`. */
 import { formatSize, type ImageSource } from '@sandlot/protocol'
-import { Image, Sandlot } from 'sandlot'
+import { Image, type ImageDescription, Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printLine } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
@@ -20,7 +20,7 @@ export async function listImagesCommand(): Promise<void> {
   printLine(formatTable(['ID', 'LAYERS', 'SIZE', 'CREATED', 'FROM'], rows))
 }
 
-/** Builds from Debian packages, or from a path of this machine. Prints the id. */
+/** Builds from Debian packages, from a registry, or from a path of this machine. Prints the id. */
 export async function buildImageCommand(
   kind: string,
   what: string,
@@ -28,16 +28,26 @@ export async function buildImageCommand(
 ): Promise<void> {
   await using client = new Sandlot()
   using interrupted = interruption()
-  const described =
-    kind === 'debian'
-      ? Image.debian(what, packages)
-      : kind === 'tar'
-        ? Image.tar(what)
-        : kind === 'oci'
-          ? Image.oci(what)
-          : Image.directory(what)
+  const described = describedBy(kind, what, packages)
   const { id } = await client.images.build(described, { onLog: note, signal: interrupted.signal })
   printLine(id)
+}
+
+function describedBy(kind: string, what: string, packages: readonly string[]): ImageDescription {
+  switch (kind) {
+    case 'debian':
+      return Image.debian(what, packages)
+    case 'registry':
+      return Image.registry(what)
+    case 'dockerfile':
+      return Image.dockerfile(what)
+    case 'tar':
+      return Image.tar(what)
+    case 'oci':
+      return Image.oci(what)
+    default:
+      return Image.directory(what)
+  }
 }
 
 export async function removeImageCommand(id: string): Promise<void> {

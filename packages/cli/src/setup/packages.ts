@@ -16,8 +16,9 @@ export interface Need {
   readonly package: string
 }
 
-/** Debian images are built with these. */
+/** Images of Debian are built, and those of registries fetched, with these. */
 export const DAEMON_NEEDS: readonly Need[] = [
+  { program: 'skopeo', package: 'skopeo' },
   { program: 'mmdebstrap', package: 'mmdebstrap' },
   { program: 'unshare', package: 'util-linux' },
   { program: 'setpriv', package: 'util-linux' },

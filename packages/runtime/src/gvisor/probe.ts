@@ -23,7 +23,8 @@ export async function probeMachine(
     runsc(options.runsc, signal),
     binary('host helper', options.helper),
     binary('guest agent', options.agent),
-    mmdebstrap(signal),
+    imageProgram('mmdebstrap', signal),
+    imageProgram('skopeo', signal),
     disk(options.dataDirectory),
     memory(),
   ])
@@ -71,13 +72,16 @@ async function binary(name: string, path: string): Promise<ProbeFinding> {
   )
 }
 
-/** Only images of Debian need it. */
-async function mmdebstrap(signal: AbortSignal | undefined): Promise<ProbeFinding> {
-  const outcome = await run('mmdebstrap', ['--version'], withSignal(signal)).catch(() => undefined)
+/** Only images of Debian, or of registries, need it. */
+async function imageProgram(
+  name: 'mmdebstrap' | 'skopeo',
+  signal: AbortSignal | undefined,
+): Promise<ProbeFinding> {
+  const outcome = await run(name, ['--version'], withSignal(signal)).catch(() => undefined)
   const ok = outcome?.exitCode === 0
   const found = ok ? outcome.stdout.trim() : 'not found'
   return {
-    ...finding('mmdebstrap', ok, found, 'apt-get install mmdebstrap'),
+    ...finding(name, ok, found, `apt-get install ${name}`),
     required: false,
   }
 }

@@ -5,6 +5,12 @@ export const IMAGE_ERROR_CODES = [
   'image_source_invalid',
   /** The build itself failed; `logTail` and `exitCode` tell how. */
   'image_build_failed',
+  /** The registry has no such image or tag. */
+  'registry_image_unknown',
+  /** The registry wants credentials that this machine has not, or refuses them. */
+  'registry_denied',
+  /** The registry did not answer, or not as one. */
+  'registry_unreachable',
   /** A sandbox needs it. */
   'image_in_use',
   /** No space left for images on this machine. */

@@ -8,19 +8,28 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ImageView, idOf, imageView } from '@sandlot/protocol'
+import { idOf, imageView } from '@sandlot/protocol'
 import { z } from 'zod'
 import { tryFileLock } from './file-lock.ts'
 import type { Image, ImageLayer } from './image.ts'
 
+/** Held while images appear and disappear, so that no layer goes while an image that has it comes. */
+export const STORE_LOCK = 'store'
+
+/** A last use within this time of the one before is not written down. */
+const TOUCH_MS = 10_000
+
 const imageIdSchema = idOf('image')
+const recordSchema = imageView.extend({ intermediate: z.boolean().optional() })
+type ImageRecord = z.infer<typeof recordSchema>
 const keySchema = z.object({ image: imageIdSchema })
 const KEY = /^[0-9a-f]{64}$/
 
 export class ImageFiles {
   readonly directory: string
+  readonly #touchedAtMs = new Map<string, number>()
 
   private constructor(directory: string) {
     this.directory = directory
@@ -55,11 +64,12 @@ export class ImageFiles {
   async find(id: string): Promise<Image | undefined> {
     if (!imageIdSchema.safeParse(id).success) return undefined
     const document = await readJson(join(this.directory, 'images', `${id}.json`))
-    return document === undefined ? undefined : this.#image(imageView.parse(document))
+    return document === undefined ? undefined : this.#image(recordSchema.parse(document))
   }
 
   /** The image of a source, when it and all its layers are there. */
   async findByKey(key: string): Promise<Image | undefined> {
+    if (!KEY.test(key)) return undefined
     const document = await readJson(join(this.directory, 'keys', `${key}.json`))
     if (document === undefined) return undefined
     const image = await this.find(keySchema.parse(document).image)
@@ -68,12 +78,28 @@ export class ImageFiles {
     return present.every(Boolean) ? image : undefined
   }
 
+  /** Intermediate ones too. */
   async list(): Promise<Image[]> {
     const names = await readdir(join(this.directory, 'images'))
-    const images = await Promise.all(names.map((name) => this.find(name.replace(/\.json$/, ''))))
+    const images = []
+    for (const name of names) images.push(await this.find(name.replace(/\.json$/, '')))
     return images
       .filter((image) => image !== undefined)
       .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+  }
+
+  /** Notes that an image was used just now: the time of its record. */
+  touch(id: string): void {
+    const nowMs = Date.now()
+    if (nowMs - (this.#touchedAtMs.get(id) ?? 0) < TOUCH_MS) return
+    this.#touchedAtMs.set(id, nowMs)
+    // It may just have been removed; and on a full disk the old time is good enough.
+    utimes(this.#recordPath(id), nowMs / 1000, nowMs / 1000).catch(() => {})
+  }
+
+  /** When an image was used last, or made. Milliseconds since 1970. */
+  async usedAtMs(id: string): Promise<number> {
+    return (await stat(this.#recordPath(id)).catch(() => undefined))?.mtimeMs ?? 0
   }
 
   /** Where a layer lies. */
@@ -85,6 +111,7 @@ export class ImageFiles {
   async publishLayer(layer: ImageLayer): Promise<ImageLayer> {
     const path = this.layerPath(layer.digest)
     const present = { ...layer, path }
+    if (layer.path === path) return present
     if (!(await isPresent(present)) || (await fileDigest(path)) !== layer.digest) {
       await rename(layer.path, path)
       await syncDirectory(join(this.directory, 'layers'))
@@ -93,7 +120,7 @@ export class ImageFiles {
   }
 
   async publishImage(image: Image, temporary: string): Promise<void> {
-    const view: ImageView = {
+    const record: ImageRecord = {
       id: image.id,
       digest: image.digest,
       source: image.source,
@@ -101,41 +128,55 @@ export class ImageFiles {
       config: image.config,
       sizeBytes: image.sizeBytes,
       createdAtMs: image.createdAtMs,
+      ...(image.intermediate ? { intermediate: true } : {}),
     }
-    await this.#publishJson('images', image.id, view, temporary)
+    await this.#publishJson('images', image.id, record, temporary)
   }
 
   async publishKey(key: string, image: string, temporary: string): Promise<void> {
     await this.#publishJson('keys', key, { image }, temporary)
   }
 
-  /** Removes an image, the keys that lead to it, and the layers that no other image has. The image goes last but one. */
-  async remove(image: Image): Promise<void> {
+  /** Removes images, the keys that lead to them, and the layers that no other image has. The layers go last. */
+  async remove(images: readonly Image[]): Promise<{ freedBytes: number }> {
+    const ids = new Set(images.map(({ id }) => id))
     const keys = join(this.directory, 'keys')
     for (const name of await readdir(keys)) {
       const found = keySchema.safeParse(await readJson(join(keys, name))).data
-      if (KEY.test(name.replace(/\.json$/, '')) && found?.image === image.id) {
+      if (KEY.test(name.replace(/\.json$/, '')) && found && ids.has(found.image)) {
         await rm(join(keys, name), { force: true })
       }
     }
-    await rm(join(this.directory, 'images', `${image.id}.json`), { force: true })
-    await this.removeUnusedLayers()
+    for (const id of ids) {
+      this.#touchedAtMs.delete(id)
+      await rm(this.#recordPath(id), { force: true })
+    }
+    return await this.removeUnusedLayers()
   }
 
   /** Layers that no image has: what a crash between a layer and its image left. */
-  async removeUnusedLayers(): Promise<void> {
+  async removeUnusedLayers(): Promise<{ freedBytes: number }> {
     const used = new Set(
       (await this.list()).flatMap((image) => image.layers.map(({ path }) => path)),
     )
     const layers = join(this.directory, 'layers')
+    let freedBytes = 0
     for (const name of await readdir(layers)) {
-      if (!used.has(join(layers, name))) await rm(join(layers, name), { force: true })
+      const path = join(layers, name)
+      if (used.has(path)) continue
+      freedBytes += (await stat(path)).size
+      await rm(path, { force: true })
     }
+    return { freedBytes }
   }
 
-  #image(view: ImageView): Image {
+  #recordPath(id: string): string {
+    return join(this.directory, 'images', `${id}.json`)
+  }
+
+  #image({ intermediate, ...view }: ImageRecord): Image {
     const layers = view.layers.map((layer) => ({ ...layer, path: this.layerPath(layer.digest) }))
-    return { ...view, layers }
+    return { ...view, layers, ...(intermediate ? { intermediate } : {}) }
   }
 
   async #publishJson(

@@ -17,6 +17,8 @@ export interface Image {
   readonly createdAtMs: number
   /** What it was first built from. */
   readonly source: ImageSource
+  /** A step's result on the way to another image: nobody asked for it by itself. */
+  readonly intermediate?: boolean
 }
 
 export interface ImageLayer extends Layer {
@@ -40,6 +42,7 @@ export function imageDigest(layers: readonly Layer[], config: ImageConfig): stri
     user: config.user,
     command: config.command,
     labels: sortedEntries(config.labels),
+    ...(config.entrypoint ? { entrypoint: config.entrypoint } : {}),
   }
   return `sha256:${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}`
 }

@@ -3,6 +3,8 @@ export const imageLimits = {
   layerBytesMax: 64 * 1024 ** 3,
   /** Everything in one layer; each costs about half a kilobyte of memory while the layer is written. */
   layerEntriesMax: 1_000_000,
+  /** Inodes and directories of one layer, read back. */
+  layerMetadataBytesMax: 1024 ** 3,
   pathBytesMax: 4096,
   nameBytesMax: 255,
   /** Directories below one another; keeps recursion over a tree shallow. */
@@ -15,6 +17,25 @@ export const imageLimits = {
   packageNameLengthMax: 200,
   /** A Debian build, downloads included. */
   debianBuildMs: 30 * 60_000,
+  /** A registry says which digest a tag has. */
+  registryAnswerMs: 60_000,
+  /** All of an image comes from its registry. */
+  registryCopyMs: 60 * 60_000,
+  /** An image used within this time is not collected: somebody may be about to start from it. */
+  collectedAfterMs: 10 * 60_000,
+  /** One step of a build. */
+  stepMs: 60 * 60_000,
+  /** What a step writes is shown up to here. */
+  stepLogBytesMax: 16 * 1024 ** 2,
+  /** More layers than this are joined at the end of a build, and in the middle of one beyond the second. */
+  layersKept: 10,
+  layersInBuild: 40,
+  /** Symbolic links that one path leads through. */
+  symlinksMax: 40,
+  /** Contents of /etc/passwd or /etc/group that are looked through. */
+  accountBytesMax: 1024 * 1024,
   logLinesKept: 40,
+  /** Of them, what the error of a failed step says. */
+  logLinesInMessage: 15,
   logLineBytesMax: 4096,
 } as const

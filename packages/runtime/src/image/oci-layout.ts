@@ -3,7 +3,7 @@
  * from its index to the one image for this machine.
  */
 import { createReadStream } from 'node:fs'
-import { open, readFile } from 'node:fs/promises'
+import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { RUNTIME_LIMITS } from '../limits.ts'
@@ -57,15 +57,25 @@ const INDEX_DEPTH_MAX = 3
 
 export class OciLayout {
   readonly #directory: string
+  /** Where the blobs lie, named by their hexadecimal digits. */
+  readonly #blobs: string
   readonly #digests = new Set<string>()
 
-  private constructor(directory: string) {
+  private constructor(directory: string, blobs: string) {
     this.#directory = directory
+    this.#blobs = blobs
+  }
+
+  /** A layout that a trusted program of this machine wrote: its blobs are what their names say. */
+  static async at(directory: string): Promise<OciLayout> {
+    const layout = new OciLayout(directory, join(directory, 'blobs', 'sha256'))
+    for (const name of await readdir(layout.#blobs)) layout.#digests.add(`sha256:${name}`)
+    return layout
   }
 
   /** Reads the whole tar. `directory` must be empty. */
   static async unpack(chunks: AsyncIterable<Uint8Array>, directory: string): Promise<OciLayout> {
-    const layout = new OciLayout(directory)
+    const layout = new OciLayout(directory, directory)
     for await (const entry of readTar(chunks)) {
       if (entry.type === 'file') await layout.#take(entry)
     }
@@ -147,11 +157,11 @@ export class OciLayout {
 
   async #blobDocument(digest: string): Promise<unknown> {
     this.#mustHave(digest)
-    return await this.#document(digest.slice('sha256:'.length))
+    return await this.#document(digest.slice('sha256:'.length), this.#blobs)
   }
 
-  async #document(name: string): Promise<unknown> {
-    const path = join(this.#directory, name)
+  async #document(name: string, directory = this.#directory): Promise<unknown> {
+    const path = join(directory, name)
     await using file = await open(path).catch((cause) => {
       throw sourceInvalid(`The OCI layout has no ${name}.`, 'Pack the whole layout again.', cause)
     })
@@ -169,7 +179,7 @@ export class OciLayout {
   }
 
   #path(digest: string): string {
-    return join(this.#directory, digest.slice('sha256:'.length))
+    return join(this.#blobs, digest.slice('sha256:'.length))
   }
 }
 

@@ -85,7 +85,8 @@ test('the configuration comes along', async () => {
     env: { A: '1', B: 'x=y', PATH: expect.any(String) },
     workdir: '/work',
     user: 'agent:users',
-    command: ['/entry', '-x', 'run'],
+    entrypoint: ['/entry', '-x'],
+    command: ['run'],
     labels: { team: 'rl' },
   })
 })

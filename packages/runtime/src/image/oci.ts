@@ -14,6 +14,9 @@ import { mergedOver } from './whiteouts.ts'
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
 
+/** As the OCI names it. */
+export const machineArchitecture = ARCHITECTURES[process.arch] ?? process.arch
+
 export async function buildOci(
   source: SourceOf<'oci'>,
   context: BuildContext,
@@ -21,9 +24,16 @@ export async function buildOci(
   const blobs = join(context.directory, 'blobs')
   await mkdir(blobs)
   const stream = decompressed(verifiedBlob(source.blob, context.openBlob, context.signal))
-  const layout = await OciLayout.unpack(stream, blobs)
-  const architecture = ARCHITECTURES[process.arch] ?? process.arch
-  const { manifest, config } = await layout.find({ os: 'linux', architecture })
+  return await buildOciLayout(await OciLayout.unpack(stream, blobs), context)
+}
+
+/** The one image of a layout that fits this machine. */
+export async function buildOciLayout(
+  layout: OciLayout,
+  context: BuildContext,
+): Promise<BuiltImage> {
+  const platform = { os: 'linux', architecture: machineArchitecture } as const
+  const { manifest, config } = await layout.find(platform)
   const layers: ImageLayer[] = []
   let below: DirectoryInode | undefined
   for (const [index, descriptor] of manifest.layers.entries()) {
@@ -65,14 +75,17 @@ function imageConfig(oci: OciConfig): ImageConfig {
     }),
   )
   const workdir = config.WorkingDir || defaultImageConfig.workdir
-  const command = [...(config.Entrypoint ?? []), ...(config.Cmd ?? [])]
+  const entrypoint = config.Entrypoint ?? []
+  const command = config.Cmd ?? []
   const User = config.User ? [config.User] : []
-  checkTexts({ Env: config.Env ?? [], WorkingDir: [workdir], User, 'Entrypoint or Cmd': command })
+  const starts = { Entrypoint: entrypoint, Cmd: command }
+  checkTexts({ Env: config.Env ?? [], WorkingDir: [workdir], User, ...starts })
   return {
     env: { ...defaultImageConfig.env, ...env },
     workdir: workdir.startsWith('/') ? workdir : `/${workdir}`,
     user: config.User || defaultImageConfig.user,
     command,
+    ...(entrypoint.length > 0 ? { entrypoint } : {}),
     labels: config.Labels ?? {},
   }
 }

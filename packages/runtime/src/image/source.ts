@@ -1,59 +1,105 @@
-import { createHash } from 'node:crypto'
-import { type ImageSource, imageSource } from '@sandlot/protocol'
+import {
+  type BuildStep,
+  type ImageSource,
+  idOf,
+  imageSource,
+  LIMITS,
+  type NetworkPolicy,
+} from '@sandlot/protocol'
 import { sourceInvalid } from './image-error.ts'
 import { imageLimits } from './limits.ts'
+import { formatReference, parseReference } from './reference.ts'
 
 export type SourceOf<K extends ImageSource['kind']> = Extract<ImageSource, { kind: K }>
 
-/** Grows when the same source would give another image than before. */
-const BUILD_FORMAT = 1
+/** Steps of a build reach the package mirrors unless they say otherwise. */
+const DEFAULT_NETWORK: NetworkPolicy = 'packages'
 
-/** Checks a source and brings it into its one form. Fails with `image_source_invalid`. */
+const idSchemas = [idOf('image'), idOf('snapshot'), idOf('template')]
+
+/**
+ * Checks a source and brings it into its one form: defaults written out, steps over steps in one list. Fails with
+ * `image_source_invalid`.
+ */
 export function normalizedSource(input: ImageSource): ImageSource {
+  checkDepth(input)
   const parsed = imageSource.safeParse(input)
   if (!parsed.success) {
     const problem = parsed.error.issues[0]
     throw sourceInvalid(
       `This is not an image source: ${problem?.path.join('.') ?? ''} ${problem?.message ?? ''}.`,
-      'Use debian with a suite and package names, or directory, tar or oci with the digest of a blob.',
+      'Use debian with a suite and package names; directory, tar or oci with the digest of a blob; registry with a reference; id; or built with a base and steps.',
     )
   }
-  const source = parsed.data
+  return normalized(parsed.data)
+}
+
+function normalized(source: ImageSource): ImageSource {
   switch (source.kind) {
     case 'debian':
       return checkedDebian(source)
     case 'directory':
     case 'tar':
     case 'oci':
-      return checkedBlob(source)
-    default:
-      throw notYet(source.kind)
+      checkBlob(source.blob)
+      return source
+    case 'registry':
+      return { kind: 'registry', reference: formatReference(parseReference(source.reference)) }
+    case 'id':
+      return checkedId(source)
+    case 'built':
+      return flattened(source)
   }
 }
 
-/** Sources with the same key give the same image. 64 hexadecimal digits. */
-export function sourceKey(normalized: ImageSource): string {
-  const text = JSON.stringify([BUILD_FORMAT, normalized.kind, ...fieldsOf(normalized)])
-  return createHash('sha256').update(text).digest('hex')
-}
-
-function fieldsOf(normalized: ImageSource): readonly string[] {
-  switch (normalized.kind) {
-    case 'debian':
-      return [normalized.suite, ...normalized.packages]
-    case 'directory':
-    case 'tar':
-    case 'oci':
-      return [normalized.blob]
-    default:
-      throw notYet(normalized.kind)
+/** How deep sources lie in one another, without recursion: it is not checked by anything before. */
+function checkDepth(input: unknown): void {
+  const left: { readonly value: unknown; readonly depth: number }[] = [{ value: input, depth: 1 }]
+  for (let next = left.pop(); next; next = left.pop()) {
+    const { value, depth } = next
+    if (typeof value !== 'object' || value === null) continue
+    if (depth > LIMITS.sourceDepth) {
+      throw sourceInvalid(
+        `Sources lie more than ${LIMITS.sourceDepth} deep in one another.`,
+        'Build an inner one first, and use its id.',
+      )
+    }
+    const { base, steps } = value as { base?: unknown; steps?: unknown }
+    left.push({ value: base, depth: depth + 1 })
+    for (const step of Array.isArray(steps) ? steps : []) {
+      left.push({ value: (step as { source?: unknown } | null)?.source, depth: depth + 1 })
+    }
   }
 }
 
-function notYet(kind: string): Error {
-  return sourceInvalid(
-    `This daemon can't build a source of kind ${kind}.`,
-    'Use debian, directory, tar or oci.',
+/** Without a network of its own: each step that runs something has it. */
+function flattened(source: SourceOf<'built'>): ImageSource {
+  const network = source.network ?? DEFAULT_NETWORK
+  const base = normalized(source.base)
+  const steps = source.steps.map((step) => normalizedStep(step, network))
+  if (base.kind === 'built') return { ...base, steps: [...base.steps, ...steps] }
+  return steps.length === 0 ? base : { kind: 'built', base, steps }
+}
+
+function normalizedStep(step: BuildStep, network: NetworkPolicy): BuildStep {
+  switch (step.kind) {
+    case 'run':
+      return { ...step, network: step.network ?? network }
+    case 'copy':
+      checkBlob(step.blob)
+      return step
+    case 'copyFrom':
+      return { ...step, source: normalized(step.source) }
+    default:
+      return step
+  }
+}
+
+function checkedId(source: SourceOf<'id'>): ImageSource {
+  if (idSchemas.some((schema) => schema.safeParse(source.id).success)) return source
+  throw sourceInvalid(
+    `${JSON.stringify(source.id)} is not the id of an image, a snapshot or a template.`,
+    'List them with `sandlot images list`.',
   )
 }
 
@@ -75,10 +121,10 @@ function checkedDebian(source: SourceOf<'debian'>): ImageSource {
   return { kind: 'debian', suite: source.suite, packages: [...new Set(source.packages)].sort() }
 }
 
-function checkedBlob(source: SourceOf<'directory' | 'tar' | 'oci'>): ImageSource {
-  if (/^sha256:[0-9a-f]{64}$/.test(source.blob)) return source
+function checkBlob(blob: string): void {
+  if (/^sha256:[0-9a-f]{64}$/.test(blob)) return
   throw sourceInvalid(
-    `${JSON.stringify(source.blob)} is not the digest of a blob.`,
+    `${JSON.stringify(blob)} is not the digest of a blob.`,
     'A digest is sha256: and 64 hexadecimal digits in lower case.',
   )
 }

@@ -1,17 +1,22 @@
 import type { ImageSource } from '@sandlot/protocol'
-import type { BuildContext, BuiltImage, OpenBlob } from './build.ts'
-import { buildDebian, type DebianOptions } from './debian.ts'
-import { LayerTooLarge } from './erofs/block-file.ts'
+import { registryOptions } from '../config.ts'
+import type { OpenBlob } from './build.ts'
+import { ImageBuilder } from './builder.ts'
+import { imagesToCollect } from './collection.ts'
+import type { DebianOptions } from './debian.ts'
+import { type ExportFormat, exported } from './export/export.ts'
 import { acquireFileLock } from './file-lock.ts'
-import { type Image, imageDigest, imageId } from './image.ts'
-import { diskFull, ImageError, isDiskFull, sourceInvalid } from './image-error.ts'
-import { fileDigest, ImageFiles } from './image-files.ts'
+import type { Image } from './image.ts'
+import { ImageError } from './image-error.ts'
+import { fileDigest, ImageFiles, STORE_LOCK } from './image-files.ts'
+import { ImageTrees } from './image-trees.ts'
 import { imageLimits } from './limits.ts'
-import { buildOci } from './oci.ts'
-import { type BuildRun, type BuildWait, SharedBuilds } from './shared-builds.ts'
-import { normalizedSource, sourceKey } from './source.ts'
-import { TarError } from './tar/header.ts'
-import { buildTarImage } from './tar-image.ts'
+import { Pins } from './pins.ts'
+import type { RegistryOptions } from './registry.ts'
+import { type ResolveId, resolvedSource } from './resolve.ts'
+import type { BuildWait } from './shared-builds.ts'
+import { normalizedSource } from './source.ts'
+import type { OpenStepMachine } from './steps/machine.ts'
 
 /**
  * The images of this machine. Several processes may have the same directory open: a source is built once, whoever asks.
@@ -19,16 +24,19 @@ import { buildTarImage } from './tar-image.ts'
 export interface ImageStore extends AsyncDisposable {
   /**
    * The image of a source, built when it is not here yet. Building is shared by all who ask for the same source; it is given
-   * up when the last of them is aborted, and then leaves nothing. `onLog` gets the lines of the build, none when nothing had
-   * to be built. Fails with `image_source_invalid`, `image_build_failed`, `disk_full`, or as `openBlob` does.
+   * up when the last of them is aborted, and then leaves nothing but steps that were done. `onLog` gets the lines of the build, none
+   * when nothing had to be built. Fails with `image_source_invalid`, `image_build_failed`, `registry_…`, `disk_full`, or as
+   * `openBlob` and `openMachine` do.
    */
   build(source: ImageSource, wait?: BuildWait): Promise<Image>
 
   /** Fails with `image_unknown`. */
   get(id: string): Promise<Image>
   find(id: string): Promise<Image | undefined>
-  /** Oldest first. */
+  /** Oldest first, without intermediate results. */
   list(): Promise<readonly Image[]>
+  /** When an image was used last, or made. Milliseconds since 1970. */
+  usedAtMs(id: string): Promise<number>
 
   /**
    * Keeps an image from being removed while something uses it. Pins end with this process; while there is one of an image,
@@ -37,17 +45,35 @@ export interface ImageStore extends AsyncDisposable {
   pin(id: string): Promise<PinnedImage>
 
   /** Removes an image and the layers that no other image has. Fails with `image_unknown` or `image_in_use`. */
-  remove(id: string, wait?: { readonly signal?: AbortSignal }): Promise<void>
+  remove(id: string, wait?: ImageWait): Promise<void>
+
+  /** Removes what nothing uses, the longest unused first, until no more than so many bytes are left. */
+  collect(sizeBytesMax: number, wait?: ImageWait): Promise<Collected>
+
+  /** Removes the intermediate results of builds that nothing uses. */
+  collectIntermediate(wait?: ImageWait): Promise<Collected>
+
+  /** The image as a file for other programs; it is kept meanwhile. Fails with `image_unknown`. */
+  export(id: string, format: ExportFormat): AsyncGenerator<Uint8Array>
 
   /** Reads all layers and compares them with their digests. Fails with `image_unknown`. */
-  verify(id: string): Promise<readonly LayerProblem[]>
+  verify(id: string, wait?: ImageWait): Promise<readonly LayerProblem[]>
 
   /** Gives up what is being built. Idempotent. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
+export interface ImageWait {
+  readonly signal?: AbortSignal | undefined
+}
+
 export interface PinnedImage extends Disposable {
   readonly image: Image
+}
+
+export interface Collected {
+  readonly images: readonly Image[]
+  readonly freedBytes: number
 }
 
 export interface LayerProblem {
@@ -60,6 +86,14 @@ export interface ImageStoreOptions {
   readonly directory: string
   readonly openBlob: OpenBlob
   readonly debian?: DebianOptions
+  /** Default: skopeo with this machine's settings. */
+  readonly registry?: RegistryOptions
+  /** Where steps run. Without it, builds whose steps run something are refused. */
+  readonly openMachine?: OpenStepMachine
+  /** What ids of snapshots and templates stand for. Default: there are none. */
+  readonly resolveId?: ResolveId
+  /** The longest unused go when all layers together take more. Default: no limit. */
+  readonly sizeBytesMax?: number
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -68,33 +102,42 @@ export async function openImageStore(options: ImageStoreOptions): Promise<ImageS
   return new FileImageStore(options, await ImageFiles.open(options.directory))
 }
 
-/** Held while images appear and disappear, so that no layer goes while an image that has it comes. */
-const STORE_LOCK = 'store'
-
-interface Pins {
-  held: number
-  /** Known as soon as one of the pins has read it. */
-  image: Image | undefined
-}
-
 class FileImageStore implements ImageStore {
   readonly #options: ImageStoreOptions
   readonly #files: ImageFiles
-  readonly #builds = new SharedBuilds<Image>()
-  readonly #pins = new Map<string, Pins>()
+  readonly #pins = new Pins()
   readonly #removing = new Set<string>()
+  readonly #registry: RegistryOptions
+  readonly #builder: ImageBuilder
+  readonly #closing = new AbortController()
+  #collecting: Promise<unknown> | undefined
 
   constructor(options: ImageStoreOptions, files: ImageFiles) {
     this.#options = options
     this.#files = files
+    this.#registry = options.registry ?? registryOptions()
+    this.#builder = new ImageBuilder({
+      files,
+      pins: this.#pins,
+      openBlob: options.openBlob,
+      debian: options.debian ?? {},
+      registry: this.#registry,
+      openMachine: options.openMachine ?? noMachine,
+      now: options.now ?? Date.now,
+      onPublished: () => this.#collectSoon(),
+    })
   }
 
   async build(source: ImageSource, wait: BuildWait = {}): Promise<Image> {
-    const normalized = normalizedSource(source)
-    const key = sourceKey(normalized)
-    const present = await this.#files.findByKey(key)
-    if (present) return present
-    return await this.#builds.run(key, wait, (run) => this.#buildOnce(normalized, key, run))
+    const resolved = await resolvedSource(normalizedSource(source), {
+      registry: this.#registry,
+      resolveId: async (id, { signal }) =>
+        id.startsWith('im_') ? id : await (this.#options.resolveId ?? noId)(id, { signal }),
+      signal: wait.signal ?? this.#closing.signal,
+    })
+    const image = await this.#builder.image(resolved, wait)
+    this.#files.touch(image.id)
+    return image
   }
 
   async get(id: string): Promise<Image> {
@@ -110,48 +153,56 @@ class FileImageStore implements ImageStore {
   }
 
   async list(): Promise<readonly Image[]> {
-    return await this.#files.list()
+    return (await this.#files.list()).filter(({ intermediate }) => !intermediate)
+  }
+
+  async usedAtMs(id: string): Promise<number> {
+    return await this.#files.usedAtMs(id)
   }
 
   async pin(id: string): Promise<PinnedImage> {
     if (this.#removing.has(id)) return { image: await this.get(id), [Symbol.dispose]: () => {} }
-    const pins = this.#pins.get(id) ?? { held: 0, image: undefined }
-    this.#pins.set(id, pins)
-    pins.held += 1
-    let held = true
-    const release = (): void => {
-      if (held) pins.held -= 1
-      held = false
-      if (pins.held === 0) this.#pins.delete(id)
-    }
+    const held = this.#pins.hold(id)
     try {
-      pins.image ??= await this.get(id)
-      return { image: pins.image, [Symbol.dispose]: release }
+      held.pinned.image ??= await this.get(id)
+      this.#files.touch(id)
+      return { image: held.pinned.image, [Symbol.dispose]: () => held[Symbol.dispose]() }
     } catch (cause) {
-      release()
+      held[Symbol.dispose]()
       throw cause
     }
   }
 
-  async remove(id: string, wait: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const image = await this.get(id)
-    using _lock = await this.#lock(STORE_LOCK, wait.signal)
+  async remove(id: string, wait: ImageWait = {}): Promise<void> {
+    await this.get(id)
+    using _lock = await this.#lock(wait.signal)
     if (this.#pins.has(id)) {
       throw new ImageError('image_in_use', `Image ${id} is in use.`, {
         hint: 'Stop the sandboxes that were made from it, then remove it.',
       })
     }
-    this.#removing.add(id)
-    try {
-      await this.#files.remove(image)
-    } finally {
-      this.#removing.delete(id)
-    }
+    await this.#remove([await this.get(id)])
   }
 
-  async verify(id: string): Promise<readonly LayerProblem[]> {
+  async collect(sizeBytesMax: number, wait: ImageWait = {}): Promise<Collected> {
+    return await this.#collect({ sizeBytesMax, usedBeforeMs: Number.POSITIVE_INFINITY }, wait)
+  }
+
+  async collectIntermediate(wait: ImageWait = {}): Promise<Collected> {
+    using _lock = await this.#lock(wait.signal)
+    const all = await this.#files.list()
+    return await this.#remove(all.filter(({ intermediate }) => intermediate))
+  }
+
+  async *export(id: string, format: ExportFormat): AsyncGenerator<Uint8Array> {
+    using pinned = await this.pin(id)
+    yield* exported(pinned.image, format, new ImageTrees())
+  }
+
+  async verify(id: string, wait: ImageWait = {}): Promise<readonly LayerProblem[]> {
     const problems: LayerProblem[] = []
     for (const { digest, path } of (await this.get(id)).layers) {
+      wait.signal?.throwIfAborted()
       const found = await fileDigest(path).catch(() => undefined)
       if (found === undefined) problems.push({ digest, problem: 'missing' })
       else if (found !== digest) problems.push({ digest, problem: 'damaged' })
@@ -160,95 +211,61 @@ class FileImageStore implements ImageStore {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#builds.close(new Error('the image store is closing'))
+    const reason = new Error('the image store is closing')
+    this.#closing.abort(reason)
+    await this.#builder.close(reason)
+    await this.#collecting
   }
 
-  async #buildOnce(source: ImageSource, key: string, run: BuildRun): Promise<Image> {
+  /** Not waited for by a build. One at a time; it fails without a word, since the next build asks again. */
+  #collectSoon(): void {
+    const { sizeBytesMax } = this.#options
+    if (sizeBytesMax === undefined || this.#closing.signal.aborted) return
+    const usedBeforeMs = Date.now() - imageLimits.collectedAfterMs
+    this.#collecting ??= this.#collect({ sizeBytesMax, usedBeforeMs }, this.#closing)
+      .catch(() => {})
+      .finally(() => {
+        this.#collecting = undefined
+      })
+  }
+
+  async #collect(
+    room: { readonly sizeBytesMax: number; readonly usedBeforeMs: number },
+    wait: ImageWait,
+  ): Promise<Collected> {
+    using _lock = await this.#lock(wait.signal)
+    const candidates = []
+    for (const image of await this.#files.list()) {
+      candidates.push({ image, usedAtMs: await this.#files.usedAtMs(image.id) })
+    }
+    const gone = imagesToCollect(candidates, { ...room, isPinned: (id) => this.#pins.has(id) })
+    return await this.#remove(gone)
+  }
+
+  /** Only with the lock of the store. What is pinned stays. */
+  async #remove(images: readonly Image[]): Promise<Collected> {
+    const gone = images.filter(({ id }) => !this.#pins.has(id))
+    for (const { id } of gone) this.#removing.add(id)
     try {
-      using _lock = await this.#lock(key, run.signal)
-      const present = await this.#files.findByKey(key)
-      if (present) return present
-      await using temporary = await this.#files.temporary(key)
-      const context = this.#context(temporary.path, run)
-      const built = await buildFrom(source, context, this.#options.debian ?? {})
-      run.signal.throwIfAborted()
-      return await this.#publish(built, source, key, context)
-    } catch (cause) {
-      throw asImageError(cause, source, this.#files.directory)
+      return { images: gone, ...(await this.#files.remove(gone)) }
+    } finally {
+      for (const { id } of gone) this.#removing.delete(id)
     }
   }
 
-  async #publish(
-    built: BuiltImage,
-    source: ImageSource,
-    key: string,
-    context: BuildContext,
-  ): Promise<Image> {
-    using _lock = await this.#lock(STORE_LOCK, context.signal)
-    const digest = imageDigest(built.layers, built.config)
-    const id = imageId(digest)
-    const layers = []
-    for (const layer of built.layers) layers.push(await this.#files.publishLayer(layer))
-    const image: Image = (await this.#files.find(id)) ?? {
-      id,
-      digest,
-      layers,
-      config: built.config,
-      sizeBytes: layers.reduce((sum, layer) => sum + layer.sizeBytes, 0),
-      createdAtMs: (this.#options.now ?? Date.now)(),
-      source,
-    }
-    await this.#files.publishImage(image, context.directory)
-    await this.#files.publishKey(key, id, context.directory)
-    return image
-  }
-
-  #context(directory: string, run: BuildRun): BuildContext {
-    const tail: string[] = []
-    return {
-      directory,
-      signal: run.signal,
-      openBlob: this.#options.openBlob,
-      logTail: () => [...tail],
-      log: (line) => {
-        tail.push(line)
-        if (tail.length > imageLimits.logLinesKept) tail.shift()
-        run.log(line)
-      },
-    }
-  }
-
-  async #lock(name: string, signal: AbortSignal | undefined): Promise<Disposable> {
-    return await acquireFileLock(this.#files.lockPath(name), signal ?? new AbortController().signal)
+  async #lock(signal: AbortSignal | undefined): Promise<Disposable> {
+    return await acquireFileLock(this.#files.lockPath(STORE_LOCK), signal ?? this.#closing.signal)
   }
 }
 
-async function buildFrom(
-  source: ImageSource,
-  context: BuildContext,
-  debian: DebianOptions,
-): Promise<BuiltImage> {
-  switch (source.kind) {
-    case 'debian':
-      return await buildDebian(source, context, debian)
-    case 'oci':
-      return await buildOci(source, context)
-    case 'directory':
-    case 'tar':
-      return await buildTarImage(source, context)
-    default:
-      throw new Error(`a source of kind ${source.kind} is refused before it comes here`)
-  }
+async function noMachine(): Promise<never> {
+  throw new ImageError('image_build_failed', 'This image store has no sandboxes to run steps in.', {
+    hint: 'Build it by a daemon.',
+  })
 }
 
-function asImageError(cause: unknown, source: ImageSource, directory: string): unknown {
-  if (isDiskFull(cause)) return diskFull(directory, cause)
-  if (!(cause instanceof TarError || cause instanceof LayerTooLarge)) return cause
-  if (source.kind !== 'debian') {
-    return sourceInvalid(`${cause.message}.`, 'Pack the archive again without it.', cause)
-  }
-  return new ImageError('image_build_failed', `mmdebstrap gave a bad archive: ${cause.message}.`, {
-    hint: 'Build it again; if that fails too, look for a newer mmdebstrap.',
-    cause,
+async function noId(id: string): Promise<never> {
+  throw new ImageError('image_unknown', `There is no ${JSON.stringify(id)}.`, {
+    hint: 'Name an image, a snapshot or a template that this daemon has.',
   })
 }

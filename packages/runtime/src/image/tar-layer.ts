@@ -69,7 +69,8 @@ async function put(
   tree.put(entry.path, inode)
 }
 
-async function toInode(
+/** Undefined for a device that is left out. Contents go to the file. */
+export async function toInode(
   entry: Exclude<TarEntry, { type: 'link' }>,
   file: ErofsImageFile,
 ): Promise<Inode | undefined> {

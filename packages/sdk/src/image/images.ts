@@ -1,4 +1,4 @@
-import type { ImageView } from '@sandlot/protocol'
+import type { IMAGE_EXPORT_FORMATS, ImageVerification, ImageView } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import type { ImageDescription } from './image.ts'
 import { type BuildOptions, buildImage } from './resolve.ts'
@@ -38,4 +38,48 @@ export class Images {
   async remove(id: string, { signal }: Waiting = {}): Promise<void> {
     await this.#context.http.send('removeImage', { parameters: { id }, signal })
   }
+
+  /** Reads all layers and compares them with their digests; no problems where all is well. */
+  async verify(id: string, { signal }: Waiting = {}): Promise<ImageVerification['problems']> {
+    const { problems } = await this.#context.http.json<ImageVerification>('verifyImage', {
+      parameters: { id },
+      signal,
+    })
+    return problems
+  }
+
+  /** The image as a file: an OCI archive, or (`tar`) all its files in one tar. */
+  async *export(
+    id: string,
+    { format = 'oci', signal }: ExportOptions = {},
+  ): AsyncGenerator<Uint8Array> {
+    const options = { parameters: { id }, query: { format }, signal }
+    yield* this.#context.http.bytes('exportImage', options)
+  }
+
+  /**
+   * Removes what nothing uses: results of steps that nobody asked for, or with `all` images as well, the longest unused first,
+   * until no more than `keep` is left.
+   */
+  async prune(options: PruneOptions = {}): Promise<Pruned> {
+    const { signal, all, keep } = options
+    const json = { what: all ? 'all' : 'intermediate', keep }
+    return await this.#context.http.json('pruneImages', { json, signal })
+  }
+}
+
+export interface ExportOptions extends Waiting {
+  readonly format?: (typeof IMAGE_EXPORT_FORMATS)[number]
+}
+
+export interface PruneOptions extends Waiting {
+  readonly all?: boolean
+  /** A size such as `'20GiB'`, or bytes. */
+  readonly keep?: string | number
+}
+
+export interface Pruned {
+  /** Ids. */
+  readonly removed: readonly string[]
+  readonly freedBytes: number
 }

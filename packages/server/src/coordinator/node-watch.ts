@@ -1,4 +1,5 @@
 import { ownsSandbox } from '@sandlot/core'
+import { isAttempt } from '../node/owners.ts'
 import type { NodeSandbox, SandboxEnded } from '../node/port.ts'
 import { attemptOfSandbox } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
@@ -63,7 +64,7 @@ export function openNodeWatch(services: CoordinatorServices, registry: Registry)
 
   /** Made for an attempt that is over, or for a run that is: its release was lost on the way. */
   function isNobodys({ sandbox, owner }: NodeSandbox): boolean {
-    if (owner === 'client') return false
+    if (!isAttempt(owner)) return false
     const live = registry.findBySandbox(sandbox)
     if (live === 'unknown') return false
     const of = live && attemptOfSandbox(live.record.id, sandbox)

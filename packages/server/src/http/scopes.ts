@@ -2,7 +2,7 @@ import { ROUTES, type RouteName } from '@sandlot/protocol'
 import type { Scope } from './keys.ts'
 
 /** Routes that remove what others may use. */
-const ADMIN: ReadonlySet<RouteName> = new Set(['removeImage', 'deleteTemplate'])
+const ADMIN: ReadonlySet<RouteName> = new Set(['removeImage', 'pruneImages', 'deleteTemplate'])
 
 /** Looking needs `read`, changing `run`. The WebSocket runs commands. */
 export function scopeOf(name: RouteName): Scope {

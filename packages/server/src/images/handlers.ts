@@ -4,23 +4,46 @@ import { toSandlotError } from '../failure.ts'
 import type { Call, Handlers } from '../http/call.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 
-type ImageRoutes = 'buildImage' | 'listImages' | 'getImage' | 'removeImage'
+type ImageRoutes =
+  | 'buildImage'
+  | 'listImages'
+  | 'getImage'
+  | 'removeImage'
+  | 'verifyImage'
+  | 'exportImage'
+  | 'pruneImages'
 
 export function imageHandlers(images: ImageStore): Pick<Handlers, ImageRoutes> {
   return {
     // Its last line says how it ended, so that a build that fails after minutes of log has its error in the same place.
     buildImage: async (call) => buildLines(images, call),
     listImages: async ({ query }) => {
-      const all = (await images.list()).map(imageViewOf)
+      const all = await images.list()
       const from = query.after === undefined ? 0 : all.findIndex(({ id }) => id === query.after) + 1
       const limit = query.limit ?? Math.min(100, LIMITS.itemsPerPage)
-      const items = all.slice(from, from + limit)
+      const page = all.slice(from, from + limit)
+      const items = await Promise.all(page.map((image) => usedView(images, image)))
       return { items, next: from + limit < all.length ? (items.at(-1)?.id ?? null) : null }
     },
-    getImage: async ({ params }) => imageViewOf(await images.get(imageIdOf(params.id))),
+    getImage: async ({ params }) => usedView(images, await images.get(imageIdOf(params.id))),
     removeImage: async ({ params, signal }) => {
       await images.remove(imageIdOf(params.id), { signal })
       return undefined
+    },
+    verifyImage: async ({ params, signal }) => ({
+      problems: [...(await images.verify(imageIdOf(params.id), { signal }))],
+    }),
+    exportImage: async ({ params, query }) => {
+      const { id } = await images.get(imageIdOf(params.id))
+      const body = images.export(id, query.format ?? 'oci')
+      return { body, headers: { 'content-type': 'application/x-tar' } }
+    },
+    pruneImages: async ({ body: { what, keep = 0 }, signal }) => {
+      const { images: gone, freedBytes } =
+        what === 'all'
+          ? await images.collect(keep, { signal })
+          : await images.collectIntermediate({ signal })
+      return { removed: gone.map(({ id }) => id), freedBytes }
     },
   }
 }
@@ -63,6 +86,11 @@ async function* buildLines(images: ImageStore, call: Call<'buildImage'>): AsyncG
   } finally {
     stop.abort()
   }
+}
+
+async function usedView(images: ImageStore, image: Image): Promise<ImageView> {
+  const lastUsedAtMs = Math.floor(await images.usedAtMs(image.id))
+  return { ...imageViewOf(image), lastUsedAtMs }
 }
 
 export function imageViewOf(image: Image): ImageView {

@@ -16,6 +16,7 @@ import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
+import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
 import { BlankPool } from './pool.ts'
 import type {
@@ -165,7 +166,7 @@ export class Node implements NodePort {
   /** Whether an attempt owns the sandbox, and no client. */
   isOfAttempt(sandbox = ''): boolean {
     const owner = this.sandboxes.entries.get(sandbox)?.record.owner
-    return owner !== undefined && owner !== 'client'
+    return owner !== undefined && isAttempt(owner)
   }
 
   async list(): Promise<readonly NodeSandbox[]> {

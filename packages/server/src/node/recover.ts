@@ -1,10 +1,11 @@
 import { endedOf, neverRan } from './ended.ts'
+import { BUILD } from './owners.ts'
 import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
 
 export interface Recovered {
   /** Found alive, and still wanted. */
   readonly adopted: number
-  /** Found alive, and wanted by nobody: ended. */
+  /** Found alive, and wanted by nobody, or by a build that ended with its daemon: ended. */
   readonly stopped: number
   /** Wanted, and dead: their endings are recorded. */
   readonly dead: number
@@ -27,7 +28,11 @@ export async function recoverNode(
   for (const sandbox of found.adopted) {
     const record = records.get(sandbox.id)
     records.delete(sandbox.id)
-    if (record && record.node === node) {
+    if (record?.owner === BUILD) {
+      await driver.stop(sandbox, wait)
+      await ownership.remove(record.sandbox)
+      stopped += 1
+    } else if (record && record.node === node) {
       const pinned = await images.pin(record.image).catch(() => undefined)
       sandboxes.adopt(record, sandbox, pinned)
       adopted += 1

@@ -10,6 +10,7 @@ import {
 import type { Call, Handlers } from '../http/call.ts'
 import { idFromKey } from '../id-from-key.ts'
 import type { Node } from '../node/node.ts'
+import { CLIENT } from '../node/owners.ts'
 import { sandboxIdOf } from './use.ts'
 import { endedView, liveView } from './view.ts'
 
@@ -39,7 +40,7 @@ async function create(node: Node, call: Call<'createSandbox'>): Promise<SandboxV
       image: body.from,
       resources: completed(body.resources),
       project: caller.project,
-      owner: 'client',
+      owner: CLIENT,
       epoch: 0,
       keepWarmMs: body.keepWarm ?? KEEP_WARM_DEFAULT_MS,
       ...(body.lifetime === undefined ? {} : { lifetimeMs: body.lifetime }),
@@ -107,7 +108,7 @@ async function stop(node: Node, call: Call<'stopSandbox'>, nowMs: number): Promi
   const id = sandboxIdOf(call.params.id)
   const entry = node.sandboxes.entries.get(id)
   if (entry?.record.project === call.caller.project) {
-    const by = entry.record.owner === 'client' ? 'owner' : 'other'
+    const by = entry.record.owner === CLIENT ? 'owner' : 'other'
     await node.release({ sandbox: id, reason: 'stopped by its client', by })
   }
   return endedView(findEnding(node, id, call.caller.project, nowMs))

@@ -49,3 +49,30 @@ export function encodeDirectory(plan: DirectoryPlan, nidOf: (inode: Inode) => nu
   })
   return out
 }
+
+/** Names and inode numbers of an encoded directory, without `.` and `..`; undefined when it is damaged. */
+export function decodeDirectory(content: Buffer): { name: string; nid: number }[] | undefined {
+  const found: { name: string; nid: number }[] = []
+  for (let start = 0; start < content.length; start += BLOCK_BYTES) {
+    const block = content.subarray(start, start + BLOCK_BYTES)
+    if (block.length < DIRENT_BYTES) return undefined
+    const namesStart = block.readUInt16LE(8)
+    if (namesStart % DIRENT_BYTES !== 0 || namesStart > block.length) return undefined
+    for (let at = 0; at < namesStart; at += DIRENT_BYTES) {
+      const nameStart = block.readUInt16LE(at + 8)
+      const isLast = at + DIRENT_BYTES === namesStart
+      const nameEnd = isLast ? endOfNames(block, nameStart) : block.readUInt16LE(at + 20)
+      const name = block.toString('latin1', nameStart, nameEnd)
+      if (name === '' || name.includes('/')) return undefined
+      if (name === '.' || name === '..') continue
+      found.push({ name, nid: Number(block.readBigUInt64LE(at)) })
+    }
+  }
+  return found
+}
+
+/** The last name of a block ends with the block, or at the zeros that fill it. */
+function endOfNames(block: Buffer, nameStart: number): number {
+  const end = block.indexOf(0, nameStart)
+  return end < 0 ? block.length : end
+}

@@ -54,6 +54,33 @@ export function encodeInode(record: InodeRecord): Buffer {
   return out
 }
 
+const KINDS = Object.entries(MODE_BITS) as [InodeRecord['kind'], number][]
+const FORMAT_BITS = 0o170000
+
+/** An inode as `encodeInode` wrote it; undefined for any other bytes. */
+export function decodeInode(bytes: Buffer): InodeRecord | undefined {
+  if (bytes.length < INODE_BYTES) return undefined
+  const format = bytes.readUInt16LE(0)
+  const mode = bytes.readUInt16LE(4)
+  const kind = KINDS.find(([, bits]) => bits === (mode & FORMAT_BITS))?.[0]
+  const isInline = format === (EXTENDED | (LAYOUTS.inline << 1))
+  const isPlain = format === (EXTENDED | (LAYOUTS.plain << 1))
+  if (kind === undefined || !(isInline || isPlain)) return undefined
+  return {
+    kind,
+    layout: isInline ? 'inline' : 'plain',
+    mode: mode & 0o7777,
+    sizeBytes: Number(bytes.readBigUInt64LE(8)),
+    block: bytes.readUInt32LE(16),
+    number: bytes.readUInt32LE(20),
+    uid: bytes.readUInt32LE(24),
+    gid: bytes.readUInt32LE(28),
+    mtimeSeconds: Number(bytes.readBigUInt64LE(32)),
+    mtimeNanoseconds: bytes.readUInt32LE(40),
+    links: bytes.readUInt32LE(44),
+  }
+}
+
 export interface Superblock {
   readonly rootNid: number
   readonly inodes: number
@@ -74,6 +101,21 @@ export function encodeFirstBlock(superblock: Superblock): Buffer {
   out.writeUInt32LE(superblock.metadataBlock, 40)
   out.writeUInt32LE(crc32c(out), 4)
   return block
+}
+
+/** The superblock that `encodeFirstBlock` wrote; undefined for any other bytes. */
+export function decodeFirstBlock(block: Buffer): Superblock | undefined {
+  if (block.length < BLOCK_BYTES) return undefined
+  const found = Buffer.from(block.subarray(SUPERBLOCK_OFFSET))
+  const checksum = found.readUInt32LE(4)
+  found.writeUInt32LE(0, 4)
+  if (found.readUInt32LE(0) !== MAGIC || crc32c(found) !== checksum) return undefined
+  return {
+    rootNid: found.readUInt16LE(14),
+    inodes: Number(found.readBigUInt64LE(16)),
+    blocks: found.readUInt32LE(36),
+    metadataBlock: found.readUInt32LE(40),
+  }
 }
 
 /** CRC-32C as EROFS counts it: all ones to begin with, no inversion at the end. */

@@ -17,6 +17,8 @@ export interface FileInode extends Metadata {
   /** First block of the content; 0 when empty. */
   readonly block: number
   readonly sizeBytes: number
+  /** The layer that has the content. Absent: the one that is being written. */
+  readonly layer?: string
 }
 
 export interface DirectoryInode extends Metadata {

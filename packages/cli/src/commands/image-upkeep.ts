@@ -1,0 +1,84 @@
+/** `sandlot images verify`, `export`, `import`, `prune`. */
+import { createWriteStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { formatSize } from '@sandlot/protocol'
+import { Image, Sandlot } from 'sandlot'
+import { Failure } from '../failure.ts'
+import { note, printBytes, printLine } from '../output/terminal.ts'
+import { archiveKind } from './archive-kind.ts'
+import { interruption } from './interruption.ts'
+
+/** Returns 1 where a layer is damaged. */
+export async function verifyImagesCommand(ids: readonly string[]): Promise<number> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const { signal } = interrupted
+  const all = [...ids]
+  if (ids.length === 0) for await (const { id } of client.images.list({ signal })) all.push(id)
+  let damaged = 0
+  for (const id of all) {
+    const problems = await client.images.verify(id, { signal })
+    if (problems.length > 0) damaged += 1
+    for (const { digest, problem } of problems) printLine(`${id}: ${digest} is ${problem}`)
+  }
+  note(`${all.length - damaged} of ${all.length} images are whole`)
+  if (damaged > 0) note('remove a damaged one with `sandlot images remove ID`, and build it again')
+  return damaged > 0 ? 1 : 0
+}
+
+export async function exportImageCommand(
+  id: string,
+  path: string,
+  { format = 'oci' }: { readonly format?: 'oci' | 'tar' },
+): Promise<void> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const { signal } = interrupted
+  const bytes = client.images.export(id, { format, signal })
+  if (path === '-') {
+    for await (const part of bytes) await printBytes(part)
+    return
+  }
+  const file = createWriteStream(path, { flags: 'wx' })
+  try {
+    await pipeline(Readable.from(bytes), file, { signal })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
+      throw new Failure(`${path} is there already`, 'remove it, or take another name')
+    }
+    await rm(path, { force: true })
+    throw error
+  }
+}
+
+export async function importImageCommand(path: string): Promise<void> {
+  const kind = await archiveKind(path).catch((cause: Error) => {
+    throw new Failure(`${path} can't be read: ${cause.message}`, 'check the path', { cause })
+  })
+  if (kind === undefined) {
+    throw new Failure(
+      `${path} is no plain tar`,
+      'say what it is: `sandlot images build oci PATH` or `sandlot images build tar PATH`',
+    )
+  }
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const described = kind === 'oci' ? Image.oci(path) : Image.tar(path)
+  const { id } = await client.images.build(described, { onLog: note, signal: interrupted.signal })
+  printLine(id)
+}
+
+export async function pruneImagesCommand(options: {
+  readonly all?: boolean
+  readonly keep?: string
+}): Promise<void> {
+  if (options.keep !== undefined && !options.all) {
+    throw new Failure('--keep is about images', 'say --all with it')
+  }
+  await using client = new Sandlot()
+  const { removed, freedBytes } = await client.images.prune(options)
+  for (const id of removed) printLine(id)
+  note(`removed ${removed.length}, freed ${formatSize(freedBytes)}`)
+}

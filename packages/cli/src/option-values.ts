@@ -1,0 +1,36 @@
+/** What an option or an argument may be. */
+import { InvalidArgumentError } from 'commander'
+
+export function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1)
+    throw new InvalidArgumentError('not a whole number of at least 1')
+  return value
+}
+
+export function naturalNumber(text: string): number {
+  return text === '0' ? 0 : wholeNumber(text)
+}
+
+export function portNumber(text: string): number {
+  const value = naturalNumber(text)
+  if (value > 65_535) throw new InvalidArgumentError('not a port (0 to 65535)')
+  return value
+}
+
+export function positiveNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('not a number above 0')
+  return value
+}
+
+export function collect(text: string, earlier: string[] = []): string[] {
+  return [...earlier, text]
+}
+
+export function oneOf(...words: readonly string[]) {
+  return (text: string): string => {
+    if (!words.includes(text)) throw new InvalidArgumentError(`not one of ${words.join(', ')}`)
+    return text
+  }
+}

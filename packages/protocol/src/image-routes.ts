@@ -1,0 +1,67 @@
+/** Routes of images: part of the table in `routes.ts`. */
+import { z } from 'zod'
+import {
+  IMAGE_EXPORT_FORMATS,
+  imageSource,
+  imagesPrune,
+  imageVerification,
+  imageView,
+} from './image.ts'
+import { page, paged, type Route } from './route.ts'
+
+export const IMAGE_ROUTES = {
+  buildImage: {
+    method: 'POST',
+    path: '/v1/images',
+    summary: 'Build an image, or find the one of the same content; the log comes as lines',
+    body: imageSource,
+    answer: 'lines',
+    status: 200,
+  },
+  listImages: {
+    method: 'GET',
+    path: '/v1/images',
+    summary: 'List images',
+    query: z.object(page),
+    answer: paged(imageView),
+    status: 200,
+  },
+  getImage: {
+    method: 'GET',
+    path: '/v1/images/:id',
+    summary: 'Look at an image',
+    answer: imageView,
+    status: 200,
+  },
+  removeImage: {
+    method: 'DELETE',
+    path: '/v1/images/:id',
+    summary: 'Remove an image that nothing uses',
+    answer: 'none',
+    status: 204,
+  },
+
+  verifyImage: {
+    method: 'POST',
+    path: '/v1/images/:id/verify',
+    summary: 'Read an image’s layers and compare them with their digests',
+    answer: imageVerification,
+    status: 200,
+  },
+  exportImage: {
+    method: 'GET',
+    path: '/v1/images/:id/export',
+    summary: 'An image as an OCI archive, or all its files as one tar',
+    query: z.object({ format: z.enum(IMAGE_EXPORT_FORMATS).optional() }),
+    answer: 'bytes',
+    status: 200,
+  },
+  pruneImages: {
+    method: 'POST',
+    path: '/v1/images/prune',
+    summary: 'Remove what nothing uses',
+    body: imagesPrune,
+    answer: z.object({ removed: z.array(z.string()), freedBytes: z.number() }),
+    status: 200,
+  },
+} as const satisfies Record<string, Route>

@@ -1,0 +1,92 @@
+import { availableParallelism } from 'node:os'
+import { formatSize, newId, type Resources, SandlotError } from '@sandlot/protocol'
+import { ImageError, type OpenStepMachine, type StepMachine } from '@sandlot/runtime'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Lent } from '../node/lend.ts'
+import type { Node } from '../node/node.ts'
+import { BUILD } from '../node/owners.ts'
+import type { SandboxEnded } from '../node/port.ts'
+
+export interface StepMachinesOptions {
+  /** Undefined until the daemon has opened it. */
+  readonly node: () => Node | undefined
+  /** What the daemon gives in all. */
+  readonly memoryBytes: number
+}
+
+/** Sandboxes of the node for steps of builds: they are admitted, counted and ended as all others. */
+export function stepMachines(options: StepMachinesOptions): OpenStepMachine {
+  const resources = buildResources(options.memoryBytes)
+  return async ({ image, network }, { signal }) => {
+    const node = options.node()
+    if (!node) throw new SandlotError('draining', 'the daemon is starting')
+    if (network !== 'none') throw noNetwork()
+    const sandbox = newId('sandbox')
+    const release = async () => {
+      await node.release({ sandbox, reason: 'its step is over' })
+    }
+    try {
+      await node.acquire(
+        {
+          sandbox,
+          image: image.id,
+          resources,
+          // No client's: nobody finds it by a list.
+          project: '',
+          owner: BUILD,
+          epoch: 0,
+          hostname: 'build',
+          waitMs: SERVER_LIMITS.buildRoomMs,
+        },
+        { signal },
+      )
+      return machineOf(await node.sandboxes.lend(sandbox, { signal }), release, resources)
+    } catch (error) {
+      await release()
+      throw error
+    }
+  }
+}
+
+function machineOf(lent: Lent, release: () => Promise<void>, resources: Resources): StepMachine {
+  return {
+    guest: lent.guest,
+    env: {},
+    difference: () => {
+      throw new Error('no difference yet')
+    },
+    explain: async (error) => meaning(await lent.explain(error), resources),
+    [Symbol.asyncDispose]: async () => {
+      lent[Symbol.dispose]()
+      await release()
+    },
+  }
+}
+
+/** Much memory is a limit, not a request: a build uses it for a moment, and most need little. */
+function buildResources(memoryBytes: number): Resources {
+  const limit = Math.min(SERVER_LIMITS.buildMemoryBytes, Math.floor(memoryBytes / 2))
+  return {
+    cpu: { request: 0.1, limit: availableParallelism() },
+    memory: { request: Math.min(limit, 64 * 2 ** 20), limit },
+    disk: Math.floor(limit * 0.7),
+    pids: SERVER_LIMITS.buildPids,
+  }
+}
+
+/** A step that takes all memory is at fault itself. */
+function meaning(error: SandlotError, { memory }: Resources): unknown {
+  const ending = error.details?.ending as SandboxEnded | undefined
+  if (ending?.kind !== 'oom_limit') return error
+  return new ImageError(
+    'image_build_failed',
+    `the command and the files that it wrote took more than ${formatSize(memory.limit)} of memory`,
+    { hint: 'Let it do less at once, or write less in one step.', cause: error },
+  )
+}
+
+function noNetwork(): SandlotError {
+  return new SandlotError('unsupported', 'steps of builds have no network on this daemon', {
+    hint: "Say `network: 'none'` for the build or its step.",
+  })
+}
