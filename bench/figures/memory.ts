@@ -3,7 +3,9 @@ import { basename, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Bench, BenchContext } from '../bench.ts'
 import { repository } from '../config.ts'
+import { Api } from '../daemon/api.ts'
 import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
+import { poolFull } from '../daemon/pool.ts'
 import { openDriver } from '../driver.ts'
 import { detectCgroups } from '../inside.ts'
 import { proportionalBytes, residentBytes } from '../processes.ts'
@@ -61,6 +63,8 @@ async function daemonMegabytes(context: BenchContext): Promise<readonly number[]
   // The script replaces itself by the daemon: its pid is the daemon's.
   const child = spawn(join(repository, 'sandlot'), argv, { stdio: ['pipe', 'pipe', 'ignore'] })
   const daemon = context.scope.use(await BenchDaemon.announced(context, child))
+  using api = new Api(daemon)
+  await poolFull(api, context)
   await delay(SETTLE_MS, undefined, { signal: context.signal })
   const samples: number[] = []
   for (let look = 0; look < LOOKS; look++) {

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads'
+import { SHARE_ENV, Worker } from 'node:worker_threads'
 import { EngineError } from '../error.ts'
 import {
   BACKLOG_BYTES_MAX,
@@ -78,7 +78,8 @@ export class Journal {
     const worker = new Worker(new URL('./storage-thread.ts', import.meta.url), {
       workerData: options,
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      env: {},
+      // For the cache of compiled modules: without it the thread takes the types out of its sources itself, in 20 MB.
+      env: SHARE_ENV,
     })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     worker.once('error', reject)
