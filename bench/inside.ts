@@ -7,5 +7,6 @@ export type { CgroupLeaf, Cgroups, LeafLimits } from '../packages/runtime/src/cg
 export { detectCgroups } from '../packages/runtime/src/cgroup/detect.ts'
 export { agentImage } from '../packages/runtime/src/gvisor/agent-image.ts'
 export { bundleConfig } from '../packages/runtime/src/gvisor/bundle.ts'
+export type { LaunchRequest } from '../packages/runtime/src/gvisor/helper.ts'
 export { Coordinator } from '../packages/server/src/coordinator/coordinator.ts'
 export { Node } from '../packages/server/src/node/node.ts'

@@ -11,6 +11,7 @@ import {
   type CgroupLeaf,
   type Cgroups,
   detectCgroups,
+  type LaunchRequest,
 } from '../inside.ts'
 import { stateDirectory } from '../temporary.ts'
 import { plainBundle } from './bundle.ts'
@@ -118,7 +119,7 @@ export class RawMachine {
     const root = join(directory, 'r')
     const pidFile = join(directory, 'pid')
     const log = join(directory, 'runsc.log')
-    const launched = await this.helper.ask('launch', {
+    const request: LaunchRequest = {
       in: ends.in,
       out: ends.out,
       pipeBytes: PIPE_BYTES,
@@ -138,8 +139,10 @@ export class RawMachine {
       pidFile,
       controlSocket: join(root, `runsc-${id}.sock`),
       container: id,
+      start: true,
       deadlineMs: DEADLINE_MS,
-    })
+    }
+    const launched = await this.helper.ask('launch', { ...request })
     return (launched as { sentryPid: number }).sentryPid
   }
 }
