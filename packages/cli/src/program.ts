@@ -85,7 +85,10 @@ function addSandboxVerbs(program: Command): void {
   sandbox
     .command('create')
     .description('start a sandbox and print its id')
-    .requiredOption('--from <image>', 'id of an image, or debian:SUITE[,PACKAGE…]')
+    .requiredOption(
+      '--from <image>',
+      'an id, debian:SUITE[,PACKAGE…], registry:NAME or dockerfile:PATH',
+    )
     .option('--memory <size>', 'memory limit, such as 512MiB')
     .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
     .option('--disk <size>', 'size of the writable layer')

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { sizeBytes } from './quantity.ts'
+import { formatSize, sizeBytes } from './quantity.ts'
 
 const cpus = z.number().positive().max(1_024)
 
@@ -49,6 +49,9 @@ export const RESOURCES_DEFAULT: Resources = {
   pids: 256,
 }
 
+/** The most of a memory limit that the disk may take: processes need the rest. */
+const DISK_SHARE_MAX = 0.75
+
 /** Smallest memory limit with which the agent, its worlds and one small process live. */
 export const MEMORY_BYTES_MIN = 96 * 2 ** 20
 
@@ -66,16 +69,23 @@ export function completeResources(input: z.output<typeof resources> | undefined)
   }
   if (memory.limit < MEMORY_BYTES_MIN) {
     throw new RangeError(
-      `resources.memory: a limit of ${memory.limit} bytes is below the least, 96MiB`,
+      `resources.memory: a limit of ${formatSize(memory.limit)} is below the least, 96MiB`,
     )
   }
   if (complete.disk < 2 ** 20) throw new RangeError('resources.disk: below the least, 1MiB')
-  if (complete.disk > memory.limit * 0.75) {
-    throw new RangeError(
-      `resources.disk: ${complete.disk} bytes do not fit: the disk is held in memory and may be at most three quarters of the memory limit (${memory.limit} bytes). Raise resources.memory or lower resources.disk`,
-    )
-  }
+  if (complete.disk > memory.limit * DISK_SHARE_MAX) throw diskTooLarge(complete)
   return complete
+}
+
+/** Both ways out are in whole MiB, so that either can be typed as it is said. */
+function diskTooLarge({ disk, memory }: Resources): RangeError {
+  const memoryMib = Math.ceil(disk / DISK_SHARE_MAX / 2 ** 20)
+  const diskMib = Math.floor((memory.limit * DISK_SHARE_MAX) / 2 ** 20)
+  return new RangeError(
+    `resources.disk: ${formatSize(disk)} does not fit in a memory limit of ${formatSize(memory.limit)}: ` +
+      'the disk is held in memory, and takes at most three quarters of the limit. ' +
+      `Raise the memory to ${memoryMib}MiB, or lower the disk to ${diskMib}MiB`,
+  )
 }
 
 function both(value: number): { request: number; limit: number } {

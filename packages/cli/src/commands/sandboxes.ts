@@ -1,10 +1,11 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
 import { formatDuration, formatSize, parseDurationMs } from '@sandlot/protocol'
-import { Image, type ImageLike, type SandboxView, Sandlot } from 'sandlot'
+import { type SandboxView, Sandlot } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
+import { parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
 
 export interface ListOptions {
@@ -64,14 +65,13 @@ export async function createCommand(options: CreateOptions): Promise<void> {
   printLine(sandbox.id)
 }
 
-/** An image's id, or `debian:SUITE[,PACKAGE…]`. */
+/** The id of what `--from` says; builds what is only described. */
 async function imageOf(client: Sandlot, text: string, signal: AbortSignal): Promise<string> {
-  const debian = /^debian:([a-z-]+)((?:,[a-z0-9.+-]+)*)$/.exec(text)
-  if (!debian) return text
-  const packages = (debian[2] ?? '').split(',').filter((name) => name !== '')
-  const described: ImageLike = Image.debian(debian[1] ?? '', packages)
+  const from = parseFrom(text)
+  if (typeof from === 'string') return from
+  if ('id' in from) return from.id
   const onLog = (line: string) => note(`image: ${line}`)
-  return (await client.images.build(described, { onLog, signal })).id
+  return (await client.images.build(from, { onLog, signal })).id
 }
 
 export interface ExecCommandOptions {

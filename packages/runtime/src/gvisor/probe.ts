@@ -1,5 +1,5 @@
 import { access, constants, statfs } from 'node:fs/promises'
-import { release, totalmem } from 'node:os'
+import { arch, availableParallelism, cpus, release, totalmem, type } from 'node:os'
 import { RUNSC_VERSIONS } from '@sandlot/protocol'
 import { detectCgroups } from '../cgroup/detect.ts'
 import type { ProbeFinding } from '../driver.ts'
@@ -17,6 +17,9 @@ export async function probeMachine(
   signal: AbortSignal | undefined,
 ): Promise<readonly ProbeFinding[]> {
   return Promise.all([
+    cores(),
+    memory(),
+    disk(options.dataDirectory),
     kernel(),
     root(),
     cgroups(),
@@ -25,9 +28,13 @@ export async function probeMachine(
     binary('guest agent', options.agent),
     imageProgram('mmdebstrap', signal),
     imageProgram('skopeo', signal),
-    disk(options.dataDirectory),
-    memory(),
   ])
+}
+
+/** Nothing about them can be missing: what a bench or a report of trouble is read by. */
+function cores(): ProbeFinding {
+  const model = cpus()[0]?.model.replace(/\s+/g, ' ').trim() || 'model unknown'
+  return finding('cores', true, `${availableParallelism()} (${arch()}, ${model})`, '')
 }
 
 function kernel(): ProbeFinding {
@@ -36,7 +43,7 @@ function kernel(): ProbeFinding {
   const [wantMajor, wantMinor] = KERNEL_MIN
   const ok = major > wantMajor || (major === wantMajor && minor >= wantMinor)
   const mend = `boot a kernel of ${KERNEL_MIN.join('.')} or newer`
-  return finding('kernel', ok, found, mend)
+  return finding('kernel', ok, `${type()} ${found}`, mend)
 }
 
 function root(): ProbeFinding {
@@ -90,7 +97,13 @@ async function disk(path: string): Promise<ProbeFinding> {
   const mend = `free some space, or set SANDLOT_DATA_DIRECTORY to a larger disk`
   const stats = await statfs(path).catch(() => statfs('/'))
   const free = stats.bavail * stats.bsize
-  return finding('disk', free >= DISK_BYTES_MIN, `${gib(free)} free at ${path}`, mend)
+  const all = stats.blocks * stats.bsize
+  return finding(
+    'disk',
+    free >= DISK_BYTES_MIN,
+    `${gib(free)} of ${gib(all)} free at ${path}`,
+    mend,
+  )
 }
 
 function memory(): ProbeFinding {
@@ -98,7 +111,7 @@ function memory(): ProbeFinding {
   return finding(
     'memory',
     ok,
-    gib(totalmem()),
+    `${gib(totalmem())}, ${gib(process.availableMemory())} of it free`,
     `use a machine with ${gib(MEMORY_BYTES_MIN)} or more`,
   )
 }
