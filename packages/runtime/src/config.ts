@@ -28,7 +28,7 @@ export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions 
     stateDirectory: environment.SANDLOT_RUN_DIRECTORY ?? '/run/sandlot',
     dataDirectory: environment.SANDLOT_DATA_DIRECTORY ?? join(cache, 'data'),
     systrap: { fastPath: environment.SANDLOT_SYSTRAP_FAST_PATH === '1' },
-    startsAtOnce: availableParallelism(),
+    startsAtOnce: 2 * availableParallelism(),
     ...over,
   }
 }

@@ -25,7 +25,7 @@ export interface DaemonOptions {
   readonly node: string
   /** Blanks kept ready. Default four a processor, at most 16. `SANDLOT_POOL` */
   readonly poolTarget: number
-  /** Sandboxes being started at once. Default one a processor, at least 2. `SANDLOT_CREATIONS` */
+  /** Sandboxes being started at once. Default two a processor: a start also waits. `SANDLOT_CREATIONS` */
   readonly creationsMax: number
   /** Room for requests, not for limits. Default 16 times the processors. `SANDLOT_CPUS` */
   readonly cpus: number
@@ -68,7 +68,7 @@ export function daemonOptions(
     gvisor: input.gvisor ?? {},
     node: input.node ?? 'local',
     poolTarget: number('SANDLOT_POOL', input.poolTarget, Math.min(16, 4 * cores), UP_TO_4096),
-    creationsMax: number('SANDLOT_CREATIONS', input.creationsMax, Math.max(2, cores), {
+    creationsMax: number('SANDLOT_CREATIONS', input.creationsMax, 2 * cores, {
       min: 1,
       max: 1_024,
       whole: true,

@@ -16,8 +16,8 @@ export interface GvisorOptions {
   readonly dataDirectory: string
   readonly systrap: SystrapOptions
   /**
-   * Sandboxes started at one time. A start takes a tenth of a second of processor time, so more than the machine has
-   * processors only makes each slower.
+   * Sandboxes started at one time. A start takes a tenth of a second of processor time and waits in between, so two for each
+   * processor keep it at work; more only make each slower.
    */
   readonly startsAtOnce: number
 }
