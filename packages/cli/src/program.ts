@@ -96,6 +96,12 @@ function addSandboxVerbs(program: Command): void {
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
     .option('--keep-warm <duration>', 'how long it lives unused')
     .option('--lifetime <duration>', 'how long it lives at most')
+    .option(
+      '--allow <host>',
+      'a host that it may reach: NAME[:PORT], *.NAME[:PORT], or an address (again for more)',
+      collect,
+    )
+    .option('--packages', 'let it reach the package mirrors of the machine')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .action(async (options) => (await import('./commands/sandboxes.ts')).createCommand(options))
   sandbox

@@ -27,6 +27,10 @@ export const networkPolicy = z.union([
 ])
 export type NetworkPolicy = z.infer<typeof networkPolicy>
 
+/** What a sandbox of a run is used for, one after the other. */
+export const NETWORK_PHASES = ['setup', 'agent', 'grade'] as const
+export type NetworkPhase = (typeof NETWORK_PHASES)[number]
+
 /** The policies of a run's phases; a missing one is `none`. */
 export const phaseNetwork = z
   .object({

@@ -3,10 +3,11 @@ import { command } from './exec.ts'
 import { idOf } from './ids.ts'
 import { environment, kernelText, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
+import { phaseNetwork } from './network.ts'
 import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
-import { network, tags } from './sandbox.ts'
+import { tags } from './sandbox.ts'
 
 export const runName = z
   .string()
@@ -87,7 +88,8 @@ export const runCreate = z
     timeout: timeouts.optional(),
     retry: retries.optional(),
     resources: resources.optional(),
-    network: network.optional(),
+    /** What each phase may reach. Default: nothing. */
+    network: phaseNetwork.optional(),
     env: environment.optional(),
     workdir: workingDirectory.optional(),
     user: userName.optional(),

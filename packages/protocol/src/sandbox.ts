@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { idOf } from './ids.ts'
 import { environment, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
+import { networkPolicy } from './network.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 
@@ -10,16 +11,14 @@ export const tags = z
   .refine((value) => Object.keys(value).length <= LIMITS.tags, `more than ${LIMITS.tags} tags`)
 export type Tags = z.infer<typeof tags>
 
-/** What may be reached from inside. More than `none` comes later behind the same word. */
-export const network = z.literal('none')
-
 /** `POST /v1/sandboxes`. */
 export const sandboxCreate = z
   .object({
     /** Id of an image. */
     from: z.string().min(1).max(LIMITS.nameLength),
     resources: resources.optional(),
-    network: network.optional(),
+    /** What its commands may reach. Default: nothing. */
+    network: networkPolicy.optional(),
     env: environment.optional(),
     workdir: workingDirectory.optional(),
     user: userName.optional(),
@@ -75,7 +74,13 @@ export const sandboxView = z.object({
     .object({ kind: z.enum(SANDBOX_ENDINGS), detail: z.string(), atMs: z.number() })
     .optional(),
   usage: z
-    .object({ cpuMs: z.number(), memoryBytes: z.number(), memoryPeakBytes: z.number() })
+    .object({
+      cpuMs: z.number(),
+      memoryBytes: z.number(),
+      memoryPeakBytes: z.number(),
+      /** To and from other hosts. */
+      networkBytes: z.number(),
+    })
     .optional(),
 })
 export type SandboxView = z.infer<typeof sandboxView>

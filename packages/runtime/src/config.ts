@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { RUNSC_VERSIONS } from '@sandlot/protocol'
 import type { GvisorOptions } from './gvisor/options.ts'
 import type { RegistryOptions } from './image/registry.ts'
+import type { PackageSettings } from './network/packages/settings.ts'
 
 const environment = process.env
 
@@ -52,6 +53,32 @@ export function registryOptions(): RegistryOptions {
   const settings = environment.XDG_CONFIG_HOME || join(homedir(), '.config')
   const policyPaths = [join(settings, 'containers/policy.json'), '/etc/containers/policy.json']
   return { env, policyPaths }
+}
+
+/** Where this machine says what it takes packages from: settings of apt, pip and npm, and of this process. */
+export function packageSettings(over: Partial<PackageSettings> = {}): PackageSettings {
+  const home = homedir()
+  const given = (name: string) => (environment[name] ? [environment[name]] : [])
+  return {
+    env: environment,
+    aptDirectory: '/etc/apt',
+    osReleasePath: '/etc/os-release',
+    pipFiles: [
+      '/etc/pip.conf',
+      join(home, '.pip', 'pip.conf'),
+      join(environment.XDG_CONFIG_HOME || join(home, '.config'), 'pip', 'pip.conf'),
+      ...given('PIP_CONFIG_FILE'),
+    ],
+    npmFiles: [
+      '/usr/etc/npmrc',
+      '/usr/local/etc/npmrc',
+      '/etc/npmrc',
+      ...given('npm_config_globalconfig'),
+      environment.npm_config_userconfig || join(home, '.npmrc'),
+    ],
+    certificatesPath: '/etc/ssl/certs/ca-certificates.crt',
+    ...over,
+  }
 }
 
 /** What the command line brought to this machine. */

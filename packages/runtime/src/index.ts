@@ -1,4 +1,4 @@
-export { gvisorOptions } from './config.ts'
+export { gvisorOptions, packageSettings } from './config.ts'
 export {
   type Blank,
   type CheckpointFacts,
@@ -102,3 +102,12 @@ export {
   type PinnedImage,
 } from './image/store.ts'
 export { RUNTIME_LIMITS } from './limits.ts'
+export type { NetworkEnvironment, NetworkFile } from './network/environment.ts'
+export { NETWORK_LIMITS } from './network/limits.ts'
+export { MachineNetwork } from './network/machine.ts'
+export type { PackageMirrors } from './network/packages/mirrors.ts'
+export type { PackageSettings } from './network/packages/settings.ts'
+export { allowsAnything, type CompiledPolicy, type MirrorHost } from './network/policy.ts'
+export { REFUSALS, type RefusalKind } from './network/refusal.ts'
+export { NetworkRelay, type RelayNews } from './network/relay.ts'
+export { SandboxNetwork, type SandboxNetworkOptions } from './network/sandbox-network.ts'

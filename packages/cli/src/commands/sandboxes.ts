@@ -1,6 +1,6 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
-import { formatDuration, formatSize, parseDurationMs } from '@sandlot/protocol'
+import { formatDuration, formatSize, type NetworkPolicy, parseDurationMs } from '@sandlot/protocol'
 import { type SandboxView, Sandlot } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { formatTable } from '../output/table.ts'
@@ -46,6 +46,8 @@ export interface CreateOptions {
   readonly keepWarm?: string
   readonly lifetime?: string
   readonly tag?: readonly string[]
+  readonly allow?: readonly string[]
+  readonly packages?: boolean
 }
 
 /** Prints the id of the new sandbox. */
@@ -58,11 +60,16 @@ export async function createCommand(options: CreateOptions): Promise<void> {
     from,
     signal: interrupted.signal,
     resources: { ...given({ memory, cpu, disk, pids }) },
-    ...given({ keepWarm, lifetime }),
+    ...given({ keepWarm, lifetime, network: networkOf(options) }),
     env: pairs(options.env ?? [], '--env'),
     tags: pairs(options.tag ?? [], '--tag'),
   })
   printLine(sandbox.id)
+}
+
+function networkOf({ allow = [], packages }: CreateOptions): NetworkPolicy | undefined {
+  if (allow.length > 0) return { allow: [...allow], ...(packages ? { packages } : {}) }
+  return packages ? 'packages' : undefined
 }
 
 /** The id of what `--from` says; builds what is only described. */

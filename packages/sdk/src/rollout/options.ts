@@ -42,7 +42,8 @@ export interface MapOptions<Task> {
   readonly timeout?: RunCreateInput['timeout']
   readonly retry?: RunCreateInput['retry']
   readonly resources?: ResourcesInput
-  readonly network?: 'none'
+  /** What each phase may reach: `{ setup: 'packages', agent: { allow: ['api.example.org'] } }`. Default: nothing. */
+  readonly network?: RunCreateInput['network']
   readonly env?: Record<string, string>
   readonly workdir?: string
   readonly user?: string

@@ -7,6 +7,7 @@ import { COORDINATOR_LIMITS } from './limits.ts'
 import {
   type EffectOf,
   endedHow,
+  hasPolicies,
   isStopping,
   leftMs,
   messageOf,
@@ -102,6 +103,9 @@ export function openGrading(work: SandboxWork): Grading {
     if (where !== 'main') {
       const shown = where === 'control' ? 'image' : shows
       await node.openGradeWorld({ sandbox, world: where, shows: shown }, wait)
+    }
+    if (hasPolicies(record.specification.network)) {
+      await node.enterPhase({ sandbox, phase: 'grade', world: where }, wait)
     }
     if (files.length > 0) await node.putFiles({ sandbox, world: where, files }, wait)
   }

@@ -37,8 +37,8 @@ export function fateOf(
 }
 
 export function usageOf({ usage }: SandboxEnded): Usage {
-  const { cpuMs, memoryPeakBytes, diskBytes } = usage
-  return { cpuMs, memoryPeakBytes, diskBytes, networkBytes: 0 }
+  const { cpuMs, memoryPeakBytes, diskBytes, networkBytes } = usage
+  return { cpuMs, memoryPeakBytes, diskBytes, networkBytes }
 }
 
 /** How the sandbox ended, where an error of the node says that it did. */

@@ -1,6 +1,6 @@
 import { type AttemptAddress, type Effect, isCurrent } from '@sandlot/core'
 import type { Clock } from '@sandlot/engine'
-import { argvOf, SandlotError } from '@sandlot/protocol'
+import { argvOf, type PhaseNetwork, SandlotError } from '@sandlot/protocol'
 import type { NodePort } from '../node/port.ts'
 import { execId, sandboxId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
@@ -46,6 +46,8 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           env: specification.env,
           ...(specification.workdir === null ? {} : { workdir: specification.workdir }),
           ...(specification.user === null ? {} : { user: specification.user }),
+          network: specification.network,
+          phase: specification.setup.length > 0 ? 'setup' : 'agent',
           waitMs: leftMs(clock, effect.dueMs),
         },
         { signal },
@@ -87,6 +89,8 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           return
         }
       }
+      if (hasPolicies(specification.network))
+        await node.enterPhase({ sandbox, phase: 'agent' }, { signal })
       actor.post({ type: 'setup_done', ...of })
     } catch (error) {
       if (isStopping(error, signal) || postedLoss(work, of, error)) return
@@ -120,6 +124,11 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     runSetup: (effect) => void runSetup(effect),
     release: (effect) => void release(effect),
   }
+}
+
+/** Whether a phase may reach anything: without it nothing changes between them. */
+export function hasPolicies(network: PhaseNetwork): boolean {
+  return Object.values(network).some((policy) => policy !== 'none')
 }
 
 export function leftMs(clock: Clock, dueMs: number): number {

@@ -3,6 +3,7 @@ import { compileRun, type RunPolicy } from '@sandlot/core'
 import {
   completeResources,
   type GradeSpec,
+  type PhaseNetwork,
   RETRY_DEFAULTS,
   type Resources,
   type RunCreate,
@@ -19,7 +20,7 @@ export interface Specification {
   readonly timeoutMs: Timeouts
   readonly retry: { readonly [K in keyof typeof RETRY_DEFAULTS]: number }
   readonly resources: Resources
-  readonly network: 'none'
+  readonly network: PhaseNetwork
   readonly env: Readonly<Record<string, string>>
   readonly workdir: string | null
   readonly user: string | null
@@ -53,7 +54,7 @@ export function completeSpecification(run: RunCreate, imageDigest: string): Spec
     timeoutMs: { ...TIMEOUT_DEFAULTS_MS, total: null, ...defined(run.timeout) },
     retry: { ...RETRY_DEFAULTS, ...defined(run.retry) },
     resources: completed(run),
-    network: run.network ?? 'none',
+    network: run.network ?? {},
     env: run.env ?? {},
     workdir: run.workdir ?? null,
     user: run.user ?? null,

@@ -20,7 +20,6 @@ export function stepMachines(options: StepMachinesOptions): OpenStepMachine {
   return async ({ image, network }, { signal }) => {
     const node = options.node()
     if (!node) throw new SandlotError('draining', 'the daemon is starting')
-    if (network !== 'none') throw noNetwork()
     const sandbox = newId('sandbox')
     const release = async () => {
       await node.release({ sandbox, reason: 'its step is over' })
@@ -36,11 +35,14 @@ export function stepMachines(options: StepMachinesOptions): OpenStepMachine {
           owner: BUILD,
           epoch: 0,
           hostname: 'build',
+          network: { agent: network },
           waitMs: SERVER_LIMITS.buildRoomMs,
         },
         { signal },
       )
-      return machineOf(await node.sandboxes.lend(sandbox, { signal }), release, resources)
+      const lent = await node.sandboxes.lend(sandbox, { signal })
+      const env = node.sandboxes.entries.get(sandbox)?.network?.env ?? {}
+      return { ...machineOf(lent, release, resources), env }
     } catch (error) {
       await release()
       throw error
@@ -48,10 +50,13 @@ export function stepMachines(options: StepMachinesOptions): OpenStepMachine {
   }
 }
 
-function machineOf(lent: Lent, release: () => Promise<void>, resources: Resources): StepMachine {
+function machineOf(
+  lent: Lent,
+  release: () => Promise<void>,
+  resources: Resources,
+): Omit<StepMachine, 'env'> {
   return {
     guest: lent.guest,
-    env: {},
     difference: () => {
       throw new Error('no difference yet')
     },
@@ -83,10 +88,4 @@ function meaning(error: SandlotError, { memory }: Resources): unknown {
     `the command and the files that it wrote took more than ${formatSize(memory.limit)} of memory`,
     { hint: 'Let it do less at once, or write less in one step.', cause: error },
   )
-}
-
-function noNetwork(): SandlotError {
-  return new SandlotError('unsupported', 'steps of builds have no network on this daemon', {
-    hint: "Say `network: 'none'` for the build or its step.",
-  })
 }

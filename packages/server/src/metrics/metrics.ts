@@ -1,4 +1,5 @@
 import type { ErrorCode, SandboxEnding } from '@sandlot/protocol'
+import type { RelayNews } from '@sandlot/runtime'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Handlers } from '../http/call.ts'
 import type { Answered } from '../http/request-log.ts'
@@ -35,6 +36,11 @@ export class Metrics implements NodeNumbers {
     ['code'],
   )
   readonly #endings = this.#counter('sandbox_endings_total', 'How sandboxes ended', ['kind'])
+  readonly #connections = this.#counter(
+    'network_connections_total',
+    'Connections that processes in sandboxes asked for, and what became of them',
+    ['outcome'],
+  )
   readonly #execSeconds = this.#histogram(
     'exec_overhead_seconds',
     'Time of buffered commands over HTTP beside the command itself',
@@ -70,6 +76,10 @@ export class Metrics implements NodeNumbers {
 
   ended(kind: SandboxEnding): void {
     this.#endings.inc({ kind })
+  }
+
+  connected(outcome: RelayNews['outcome']): void {
+    this.#connections.inc({ outcome })
   }
 
   execOverhead(elapsedMs: number): void {

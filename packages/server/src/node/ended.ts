@@ -12,6 +12,7 @@ export function endedOf(
     readonly stop?: Entry['stop']
     readonly flags: Iterable<Flag>
     readonly diskBytes: number
+    readonly networkBytes?: number
     readonly gradeOpened?: boolean
     readonly atMs: number
   },
@@ -25,7 +26,7 @@ export function endedOf(
     atMs: how.atMs,
     flags: [...how.flags],
     ...(how.gradeOpened ? { gradeOpened: true } : {}),
-    usage: { ...how.fate.usage, diskBytes: how.diskBytes },
+    usage: { ...how.fate.usage, diskBytes: how.diskBytes, networkBytes: how.networkBytes ?? 0 },
   }
 }
 
@@ -45,7 +46,13 @@ export function neverRan(
   }
 }
 
-export const NO_USAGE = { cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0, diskBytes: 0 } as const
+export const NO_USAGE = {
+  cpuMs: 0,
+  memoryBytes: 0,
+  memoryPeakBytes: 0,
+  diskBytes: 0,
+  networkBytes: 0,
+} as const
 
 function addressOf({ sandbox, node, project, owner, epoch, image }: OwnershipRecord) {
   return { sandbox, node, project, owner, epoch, image }

@@ -24,6 +24,7 @@ const sandboxEnded = z.object({
     memoryBytes: z.number(),
     memoryPeakBytes: z.number(),
     diskBytes: z.number(),
+    networkBytes: z.number().default(0),
   }),
 })
 

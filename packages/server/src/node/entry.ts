@@ -1,5 +1,5 @@
 import type { Flag } from '@sandlot/protocol'
-import type { PinnedImage, Sandbox } from '@sandlot/runtime'
+import type { PinnedImage, Sandbox, SandboxNetwork } from '@sandlot/runtime'
 import type { OwnershipRecord } from './ownership.ts'
 import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
 
@@ -36,6 +36,8 @@ export class Entry {
   record: OwnershipRecord
   #state: EntryState = 'starting'
   sandbox: Sandbox | undefined
+  /** Its way out, where a policy allows anything. */
+  network: SandboxNetwork | undefined
   origin: 'pool' | 'cold' | undefined
   createMs: number | undefined
   openedAtMs: number | undefined
@@ -111,7 +113,8 @@ export class Entry {
   }
 
   view(): NodeSandbox {
-    const { hostname: _, keepWarmMs: __, lifetimeMs: ___, endpoint: ____, ...record } = this.record
+    const { hostname: _, keepWarmMs: __, lifetimeMs: ___, endpoint: ____, ...shown } = this.record
+    const { network: _____, phase: ______, ...record } = shown
     return {
       ...record,
       state: this.#state === 'ended' ? 'stopping' : this.#state,

@@ -38,7 +38,7 @@ export async function lend(
   return {
     id: entry.id,
     guest: sandbox.guest,
-    env: record.env,
+    env: { ...entry.network?.env, ...record.env },
     workdir: record.workdir,
     user: record.user,
     explain: (error) => explain(entry, error),

@@ -1,55 +1,10 @@
 import { createHash } from 'node:crypto'
-import { openSqliteEngine, systemClock } from '@sandlot/engine'
 import { completeResources, newId } from '@sandlot/protocol'
-import { FakeDriver, type FakeDriverOptions, openImageStore } from '@sandlot/runtime'
-import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { testDirectories } from '../testing/daemon.ts'
-import { smallTar } from '../testing/tar.ts'
+import { openNode } from '../testing/node.ts'
 import { until } from '../testing/until.ts'
-import { Node, type NodeOptions } from './node.ts'
-import type { AcquireRequest, SandboxEnded } from './port.ts'
-
-/** A node on a driver in memory, as a coordinator sees it. */
-async function openNode(
-  options: FakeDriverOptions & { readonly node?: Partial<NodeOptions> } = {},
-) {
-  const stack = new AsyncDisposableStack()
-  const { dataDirectory: directory } = stack.use(await testDirectories())
-  const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
-  const openBlob = async () => (await engine.blobs.open(tar.digest)).body
-  const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
-  const bytes = smallTar('a', 'b')
-  const tar = await engine.blobs.put(bytes)
-  const image = await images.build({ kind: 'tar', blob: tar.digest })
-  const driver = new FakeDriver(options)
-  const given: NodeOptions = {
-    node: 'here',
-    endpoint: () => 'http://here',
-    engine,
-    driver,
-    images,
-    clock: systemClock,
-    log: pino({ level: 'silent' }),
-    room: { cpus: 4, memoryBytes: 2 ** 32, sandboxes: 100 },
-    poolTarget: 0,
-    creationsMax: 4,
-    ...options.node,
-  }
-  const node = await Node.open(given)
-  await node.recover()
-  stack.defer(() => node.close('stop'))
-  const request = (more: Partial<AcquireRequest> = {}): AcquireRequest => ({
-    sandbox: newId('sandbox'),
-    image: image.id,
-    resources: completeResources(undefined),
-    project: 'default',
-    owner: 'run/key/1',
-    epoch: 1,
-    ...more,
-  })
-  return { node, driver, engine, request, given, [Symbol.asyncDispose]: () => stack.disposeAsync() }
-}
+import { Node } from './node.ts'
+import type { SandboxEnded } from './port.ts'
 
 test('asked again, an acquire gives the same sandbox; a release the same ending', async () => {
   await using at = await openNode()

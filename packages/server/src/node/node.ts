@@ -4,6 +4,8 @@ import {
   type GradeWorldSpec,
   GuestError,
   type ImageStore,
+  MachineNetwork,
+  packageSettings,
   type RuntimeDriver,
   type Usage,
 } from '@sandlot/runtime'
@@ -15,12 +17,14 @@ import { NO_USAGE } from './ended.ts'
 import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
+import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
 import { BlankPool } from './pool.ts'
 import type {
   AcquireRequest,
+  EnterPhaseRequest,
   NodeCapacity,
   NodeExecEnd,
   NodeExecRequest,
@@ -52,6 +56,8 @@ export interface NodeOptions {
   readonly poolTarget: number
   readonly creationsMax: number
   readonly numbers?: NodeNumbers
+  /** Default: by this machine's settings. */
+  readonly network?: MachineNetwork
 }
 
 /** This machine as a node: its sandboxes, its pool, its room. Open, then `recover`, then `fill`. */
@@ -91,6 +97,7 @@ export class Node implements NodePort {
       news: new EndingNews(),
       commands: new Commands(),
       numbers: options.numbers ?? uncounted,
+      network: options.network ?? new MachineNetwork(packageSettings()),
     })
   }
 
@@ -147,6 +154,20 @@ export class Node implements NodePort {
     entry.graderWorlds.set(world, opening)
     try {
       await within(opening, wait)
+    } catch (error) {
+      throw await lent.explain(error)
+    }
+  }
+
+  async enterPhase(
+    { sandbox, phase, world = 'main' }: EnterPhaseRequest,
+    wait?: NodeWait,
+  ): Promise<void> {
+    using lent = await this.sandboxes.lend(sandbox)
+    const entry = this.sandboxes.entries.get(sandbox)
+    if (!entry) return
+    try {
+      await within(enterPhase(this.#parts, entry, { phase, world }), wait)
     } catch (error) {
       throw await lent.explain(error)
     }

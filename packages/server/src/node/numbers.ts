@@ -1,10 +1,13 @@
 import type { ErrorCode, SandboxEnding } from '@sandlot/protocol'
+import type { RelayNews } from '@sandlot/runtime'
 
 /** What a node counts, for whoever watches it. */
 export interface NodeNumbers {
   created(origin: 'pool' | 'cold', elapsedMs: number): void
   failed(code: ErrorCode): void
   ended(kind: SandboxEnding): void
+  /** A process inside asked for a connection. */
+  connected(outcome: RelayNews['outcome']): void
 }
 
-export const uncounted: NodeNumbers = { created() {}, failed() {}, ended() {} }
+export const uncounted: NodeNumbers = { created() {}, failed() {}, ended() {}, connected() {} }

@@ -1,4 +1,5 @@
 import type { Engine } from '@sandlot/engine'
+import { NETWORK_PHASES, phaseNetwork } from '@sandlot/protocol'
 import { z } from 'zod'
 import { decodeJson, encodeJson } from '../json.ts'
 
@@ -22,6 +23,9 @@ export const ownershipRecord = z.object({
   hostname: z.string(),
   keepWarmMs: z.number().nullable(),
   lifetimeMs: z.number().nullable(),
+  /** What each phase may reach, and the phase it is in. */
+  network: phaseNetwork.default({}),
+  phase: z.enum(NETWORK_PHASES).default('agent'),
   createdAtMs: z.number(),
   /** Where its streams can be reached. */
   endpoint: z.string(),

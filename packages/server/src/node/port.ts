@@ -12,7 +12,15 @@
  * - An **owner** is who wants a sandbox: `client`, or an attempt as `run/key/attempt`. Its **epoch** grows with each owner in turn;
  *   a request of an older epoch is refused with `lease_lost`.
  */
-import type { Flag, Resources, SandboxEnding, SandboxState, Tags } from '@sandlot/protocol'
+import type {
+  Flag,
+  NetworkPhase,
+  PhaseNetwork,
+  Resources,
+  SandboxEnding,
+  SandboxState,
+  Tags,
+} from '@sandlot/protocol'
 
 export interface NodePort {
   /** Name of the node. */
@@ -49,6 +57,12 @@ export interface NodePort {
    */
   openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void>
 
+  /**
+   * From now on the sandbox is in this phase, whose network policy decides; connections that it refuses are closed. `world` is where its
+   * commands run.
+   */
+  enterPhase(request: EnterPhaseRequest, wait?: NodeWait): Promise<void>
+
   /** Writes files whose contents are blobs, with missing directories. Asked again it writes them again. `blob_unknown`. */
   putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void>
 
@@ -79,6 +93,13 @@ export interface OpenGradeWorldRequest {
 /** `control`: where a grader that gave no verdict is tried on the image alone. */
 export type GraderWorld = 'grade' | 'control'
 
+export interface EnterPhaseRequest {
+  readonly sandbox: string
+  readonly phase: NetworkPhase
+  /** Default `main`. */
+  readonly world?: 'main' | GraderWorld
+}
+
 export interface NodeWait {
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
@@ -105,6 +126,10 @@ export interface AcquireRequest {
   readonly keepWarmMs?: number
   /** It ends so long after it was opened. Default: no end. */
   readonly lifetimeMs?: number
+  /** What each phase may reach. Default: nothing. */
+  readonly network?: PhaseNetwork
+  /** The phase that it is in at first. Default `agent`. */
+  readonly phase?: NetworkPhase
   /** How long to wait for room. Default 0: refuse at once. */
   readonly waitMs?: number
 }
@@ -165,6 +190,8 @@ export interface SandboxEnded {
     readonly memoryPeakBytes: number
     /** The largest that was seen of the writable layers; 0 where nothing was seen. */
     readonly diskBytes: number
+    /** To and from other hosts, since the node's last start. */
+    readonly networkBytes: number
   }
 }
 

@@ -1,15 +1,24 @@
 import type { Clock, Engine } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
-import type { Fate, ImageStore, PinnedImage, RuntimeDriver, Sandbox } from '@sandlot/runtime'
+import type {
+  Fate,
+  ImageStore,
+  MachineNetwork,
+  PinnedImage,
+  RuntimeDriver,
+  Sandbox,
+} from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { toSandlotError } from '../failure.ts'
 import type { Commands } from './commands.ts'
+import { draftOf } from './draft.ts'
 import { endedOf, neverRan } from './ended.ts'
 import type { EndingNews } from './ending-news.ts'
 import type { Endings } from './endings.ts'
 import { Entry, type Stop } from './entry.ts'
 import { diskUse } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
+import { openNetwork, reopenNetwork } from './networks.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { Ownership, OwnershipRecord } from './ownership.ts'
 import type { AcquireRequest, SandboxEnded } from './port.ts'
@@ -33,6 +42,7 @@ export interface NodeParts {
   readonly news: EndingNews
   readonly commands: Commands
   readonly numbers: NodeNumbers
+  readonly network: MachineNetwork
 }
 
 /**
@@ -62,7 +72,7 @@ export class NodeSandboxes {
     }
     const ending = this.#parts.endings.find(request.sandbox, this.#parts.clock.now())
     if (ending && !ending.traceless) throw goneError(ending.ended, request.sandbox)
-    const entry = new Entry(this.#draft(request))
+    const entry = new Entry(draftOf(request, this.#parts))
     this.#entries.set(entry.id, entry)
     entry.ready = this.#create(entry, request)
     // Whoever waits is told; nobody may be.
@@ -124,6 +134,7 @@ export class NodeSandboxes {
       entry.graderWorlds.set(world, Promise.resolve())
       entry.gradeOpened = true
     }
+    entry.ready = reopenNetwork(this.#parts, entry, sandbox)
   }
 
   /** From now on they are the next daemon's: what becomes of them is not looked at any more. */
@@ -133,28 +144,6 @@ export class NodeSandboxes {
 
   #ended(sandbox: string): SandboxEnded | undefined {
     return this.#parts.endings.find(sandbox, this.#parts.clock.now())?.ended
-  }
-
-  #draft(request: AcquireRequest): OwnershipRecord {
-    const { sandbox, project, owner, epoch, image, resources } = request
-    return {
-      sandbox,
-      node: this.#parts.node,
-      project,
-      owner,
-      epoch,
-      image,
-      resources,
-      env: { ...request.env },
-      workdir: request.workdir ?? '/',
-      user: request.user ?? '0',
-      tags: { ...request.tags },
-      hostname: request.hostname ?? 'sandlot',
-      keepWarmMs: request.keepWarmMs ?? null,
-      lifetimeMs: request.lifetimeMs ?? null,
-      createdAtMs: this.#parts.clock.now(),
-      endpoint: this.#parts.endpoint(),
-    }
   }
 
   /** From the first request to the open world. Fails with nothing left. */
@@ -178,8 +167,12 @@ export class NodeSandboxes {
       const spec = specOf(entry.record, layers)
       const { sandbox, origin } = await startSandbox(starter, spec, signal)
       entry.origin = origin
-      entry.createMs = clock.now() - startedMs
       entry.sandbox = sandbox
+      await openNetwork(this.#parts, entry, sandbox, { signal }).catch(async (error) => {
+        await stopFirmly(sandbox, this.#parts)
+        throw error
+      })
+      entry.createMs = clock.now() - startedMs
       if (signal.aborted) {
         await this.#stop(entry)
         throw signal.reason
@@ -231,6 +224,7 @@ export class NodeSandboxes {
       flags: entry.flags,
       gradeOpened: entry.gradeOpened,
       diskBytes,
+      networkBytes: entry.network?.bytes ?? 0,
       atMs: clock.now(),
     })
     try {
@@ -278,6 +272,7 @@ export class NodeSandboxes {
 
   #forget(entry: Entry): void {
     this.#entries.delete(entry.id)
+    entry.network?.close()
     entry.room?.[Symbol.dispose]()
     entry.pinned?.[Symbol.dispose]()
   }

@@ -1,7 +1,14 @@
-import { DriverError, type RuntimeDriver, type Sandbox, type SandboxSpec } from '@sandlot/runtime'
+import {
+  DriverError,
+  NETWORK_LIMITS,
+  type RuntimeDriver,
+  type Sandbox,
+  type SandboxSpec,
+} from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Creations } from './creations.ts'
+import { hasNetwork } from './networks.ts'
 import type { OwnershipRecord } from './ownership.ts'
 import type { BlankPool } from './pool.ts'
 
@@ -67,5 +74,6 @@ export function specOf(record: OwnershipRecord, layers: SandboxSpec['layers']): 
     },
     detachedMs: record.keepWarmMs ?? SERVER_LIMITS.detachedMs,
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),
+    ...(hasNetwork(record) ? { relayPort: NETWORK_LIMITS.port } : {}),
   }
 }

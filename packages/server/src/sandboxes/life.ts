@@ -48,6 +48,7 @@ async function create(node: Node, call: Call<'createSandbox'>): Promise<SandboxV
       ...(body.workdir === undefined ? {} : { workdir: body.workdir }),
       ...(body.user === undefined ? {} : { user: body.user }),
       ...(body.tags ? { tags: body.tags } : {}),
+      ...(body.network === undefined ? {} : { network: { agent: body.network } }),
     })
     return liveView(entry)
   } finally {
@@ -99,7 +100,10 @@ async function get(node: Node, call: Call<'getSandbox'>, nowMs: number): Promise
   const entry = node.sandboxes.entries.get(id)
   if (entry?.record.project === call.caller.project) {
     const usage = await node.usage(entry)
-    return { ...liveView(entry), ...(usage ? { usage } : {}) }
+    return {
+      ...liveView(entry),
+      ...(usage ? { usage: { ...usage, networkBytes: entry.network?.bytes ?? 0 } } : {}),
+    }
   }
   return endedView(findEnding(node, id, call.caller.project, nowMs))
 }

@@ -14,12 +14,12 @@ export function liveView(entry: Entry): SandboxView {
 
 /** One that ended, and how. */
 export function endedView({ ended, record }: Ending): SandboxView {
-  const { cpuMs, memoryBytes, memoryPeakBytes } = ended.usage
+  const { cpuMs, memoryBytes, memoryPeakBytes, networkBytes } = ended.usage
   return {
     ...base(record),
     state: 'stopped',
     ending: { kind: ended.kind, detail: ended.detail, atMs: ended.atMs },
-    usage: { cpuMs, memoryBytes, memoryPeakBytes },
+    usage: { cpuMs, memoryBytes, memoryPeakBytes, networkBytes },
   }
 }
 

@@ -1,6 +1,7 @@
 import { type SandboxEnding, SandlotError } from '@sandlot/protocol'
 import type {
   AcquireRequest,
+  EnterPhaseRequest,
   GraderWorld,
   NodeCapacity,
   NodeExecEnd,
@@ -32,6 +33,8 @@ export class SimulatedNode implements NodePort {
   readonly started: NodeExecRequest[] = []
   readonly killed: string[] = []
   readonly files: PutFilesRequest[] = []
+  /** Phases that sandboxes were told to be in, in order. */
+  readonly phases: EnterPhaseRequest[] = []
   readonly gradeWorlds = new Set<string>()
   readonly controlWorlds = new Set<string>()
   readonly #options: SimulatedNodeOptions
@@ -91,6 +94,11 @@ export class SimulatedNode implements NodePort {
     this.#mustLive(sandbox)
     await this.#options.onOpenGradeWorld?.(sandbox, world)
     this.#worldsOf(world).add(sandbox)
+  }
+
+  async enterPhase(request: EnterPhaseRequest): Promise<void> {
+    this.#mustLive(request.sandbox)
+    this.phases.push(request)
   }
 
   async putFiles(request: PutFilesRequest): Promise<void> {
@@ -170,7 +178,7 @@ export class SimulatedNode implements NodePort {
       ...{ sandbox, node: this.node, project, owner, epoch, image, kind, atMs: 0, flags: [] },
       ...how,
       ...(this.gradeWorlds.has(sandbox) ? { gradeOpened: true } : {}),
-      usage: { cpuMs: 1, memoryBytes: 0, memoryPeakBytes: 2, diskBytes: 3 },
+      usage: { cpuMs: 1, memoryBytes: 0, memoryPeakBytes: 2, diskBytes: 3, networkBytes: 0 },
     }
     this.living.delete(sandbox)
     this.#ended.set(sandbox, ended)

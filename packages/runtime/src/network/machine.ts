@@ -1,0 +1,75 @@
+import type { NetworkPolicy } from '@sandlot/protocol'
+import { thisMachine } from './dial.ts'
+import { environmentFor, type NetworkEnvironment, type PackageTools } from './environment.ts'
+import { NETWORK_LIMITS } from './limits.ts'
+import { certificateBundle } from './packages/certificates.ts'
+import { textOf } from './packages/machine-files.ts'
+import { type PackageMirrors, readPackageMirrors } from './packages/mirrors.ts'
+import type { PackageSettings } from './packages/settings.ts'
+import { upstreamProxy } from './packages/upstream.ts'
+import { type CompiledPolicy, compilePolicy, wantsPackages } from './policy.ts'
+import { NetworkRelay, type RelayNews } from './relay.ts'
+
+interface Known {
+  readonly mirrors: PackageMirrors
+  readonly tools: PackageTools
+  readonly readAtMs: number
+}
+
+/**
+ * Policies on this machine: what `packages` stands for here, and the way out. One for all sandboxes of a daemon; what it reads of the
+ * machine's settings it keeps for a minute.
+ */
+export class MachineNetwork {
+  readonly #settings: PackageSettings
+  #known: Promise<Known> | undefined
+
+  constructor(settings: PackageSettings) {
+    this.#settings = settings
+  }
+
+  /** Hosts that `packages` allows on this machine. */
+  async packageMirrors(): Promise<PackageMirrors> {
+    return (await this.#read()).mirrors
+  }
+
+  async compile(policy: NetworkPolicy): Promise<CompiledPolicy> {
+    const mirrors = wantsPackages(policy) ? (await this.packageMirrors()).hosts : []
+    return compilePolicy(policy, mirrors)
+  }
+
+  /** Variables and files for commands under a policy; `osRelease` is the text of the world's /etc/os-release. */
+  async environment(policy: NetworkPolicy, osRelease = ''): Promise<NetworkEnvironment> {
+    const tools = wantsPackages(policy) ? (await this.#read()).tools : NO_TOOLS
+    return environmentFor(policy, tools, osRelease)
+  }
+
+  async relay(policy: NetworkPolicy, onNews?: (news: RelayNews) => void): Promise<NetworkRelay> {
+    const { env } = this.#settings
+    return new NetworkRelay({
+      policy: await this.compile(policy),
+      machine: thisMachine((target) => upstreamProxy(env, target)),
+      ...(onNews ? { onNews } : {}),
+    })
+  }
+
+  async #read(): Promise<Known> {
+    const known = await this.#known?.catch(() => undefined)
+    if (known && performance.now() - known.readAtMs < NETWORK_LIMITS.settingsMs) return known
+    this.#known = this.#readAnew()
+    return await this.#known
+  }
+
+  async #readAnew(): Promise<Known> {
+    const readAtMs = performance.now()
+    const settings = this.#settings
+    const mirrors = await readPackageMirrors(settings)
+    const certificates = await certificateBundle(mirrors, settings)
+    const release = await textOf(settings.osReleasePath)
+    const codename = /^VERSION_CODENAME="?([^"\n]*)/m.exec(release)?.[1] ?? ''
+    const { env, apt } = mirrors
+    return { mirrors, tools: { env, apt, certificates, codename }, readAtMs }
+  }
+}
+
+const NO_TOOLS: PackageTools = { env: {}, certificates: undefined, apt: [], codename: '' }

@@ -1,0 +1,34 @@
+import type { Clock } from '@sandlot/engine'
+import type { OwnershipRecord } from './ownership.ts'
+import type { AcquireRequest } from './port.ts'
+
+interface DraftParts {
+  readonly node: string
+  readonly endpoint: () => string
+  readonly clock: Clock
+}
+
+/** What is known of a sandbox before its image is read. */
+export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRecord {
+  const { sandbox, project, owner, epoch, image, resources } = request
+  return {
+    sandbox,
+    node: parts.node,
+    project,
+    owner,
+    epoch,
+    image,
+    resources,
+    env: { ...request.env },
+    workdir: request.workdir ?? '/',
+    user: request.user ?? '0',
+    tags: { ...request.tags },
+    hostname: request.hostname ?? 'sandlot',
+    keepWarmMs: request.keepWarmMs ?? null,
+    lifetimeMs: request.lifetimeMs ?? null,
+    network: request.network ?? {},
+    phase: request.phase ?? 'agent',
+    createdAtMs: parts.clock.now(),
+    endpoint: parts.endpoint(),
+  }
+}

@@ -1,0 +1,88 @@
+import { NETWORK_PHASES, type NetworkPhase } from '@sandlot/protocol'
+import {
+  allowsAnything,
+  type MachineNetwork,
+  NETWORK_LIMITS,
+  type RelayNews,
+  type Sandbox,
+  SandboxNetwork,
+} from '@sandlot/runtime'
+import type { Logger } from 'pino'
+import type { Entry } from './entry.ts'
+import type { NodeNumbers } from './numbers.ts'
+import type { Ownership, OwnershipRecord } from './ownership.ts'
+import type { GraderWorld } from './port.ts'
+
+export interface NetworkParts {
+  readonly network: MachineNetwork
+  readonly ownership: Ownership
+  readonly numbers: NodeNumbers
+  readonly log: Logger
+}
+
+/** Whether any phase of the sandbox may reach anything: only then it has a way out at all. */
+export function hasNetwork({ network }: Pick<OwnershipRecord, 'network'>): boolean {
+  return NETWORK_PHASES.some((phase) => allowsAnything(network[phase] ?? 'none'))
+}
+
+/** Gives a sandbox its way out, by the policy of the phase that it is in. */
+export async function openNetwork(
+  parts: NetworkParts,
+  entry: Entry,
+  sandbox: Sandbox,
+  wait: { readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  const { record } = entry
+  if (!hasNetwork(record)) return
+  entry.network = await SandboxNetwork.open(
+    sandbox.guest,
+    {
+      machine: parts.network,
+      policy: record.network[record.phase] ?? 'none',
+      world: entry.gradeOpened ? 'grade' : 'main',
+      onNews: tellOnce(parts, entry.id),
+    },
+    wait,
+  )
+}
+
+/** The same for one that an earlier daemon left. Without its way out it is still what its owner has. */
+export async function reopenNetwork(
+  parts: NetworkParts,
+  entry: Entry,
+  sandbox: Sandbox,
+): Promise<void> {
+  try {
+    await openNetwork(parts, entry, sandbox)
+  } catch (error) {
+    parts.log.warn({ err: error, sandbox: entry.id }, 'an adopted sandbox has no network')
+  }
+}
+
+/** The sandbox is in another phase, or its commands run in another world now. Asked again it does the same again. */
+export async function enterPhase(
+  parts: NetworkParts,
+  entry: Entry,
+  { phase, world }: { readonly phase: NetworkPhase; readonly world: 'main' | GraderWorld },
+): Promise<void> {
+  const { network } = entry
+  if (!network) return
+  if (entry.record.phase !== phase) {
+    entry.record = { ...entry.record, phase }
+    // First what a restart finds: it must not give an agent what its set-up had.
+    await parts.ownership.put(entry.record)
+  }
+  await network.enter(entry.record.network[phase] ?? 'none', world)
+}
+
+/** Every connection is counted; each target is logged once, for as many targets as there is room. */
+function tellOnce({ numbers, log }: NetworkParts, sandbox: string): (news: RelayNews) => void {
+  const logged = new Set<string>()
+  return (news) => {
+    numbers.connected(news.outcome)
+    const key = `${news.target} ${news.outcome}`
+    if (logged.has(key) || logged.size >= NETWORK_LIMITS.loggedTargets) return
+    logged.add(key)
+    log.info({ sandbox, ...news }, `a connection out of a sandbox: ${news.outcome}`)
+  }
+}

@@ -1,0 +1,49 @@
+import { openSqliteEngine, systemClock } from '@sandlot/engine'
+import { completeResources, newId } from '@sandlot/protocol'
+import { FakeDriver, type FakeDriverOptions, openImageStore } from '@sandlot/runtime'
+import { pino } from 'pino'
+import { Node, type NodeOptions } from '../node/node.ts'
+import type { AcquireRequest } from '../node/port.ts'
+import { testDirectories } from './daemon.ts'
+import { smallTar } from './tar.ts'
+
+/** A node on a driver in memory, as a coordinator sees it. */
+export async function openNode(
+  options: FakeDriverOptions & { readonly node?: Partial<NodeOptions> } = {},
+) {
+  const stack = new AsyncDisposableStack()
+  const { dataDirectory: directory } = stack.use(await testDirectories())
+  const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
+  const openBlob = async () => (await engine.blobs.open(tar.digest)).body
+  const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
+  const bytes = smallTar('a', 'b')
+  const tar = await engine.blobs.put(bytes)
+  const image = await images.build({ kind: 'tar', blob: tar.digest })
+  const driver = new FakeDriver(options)
+  const given: NodeOptions = {
+    node: 'here',
+    endpoint: () => 'http://here',
+    engine,
+    driver,
+    images,
+    clock: systemClock,
+    log: pino({ level: 'silent' }),
+    room: { cpus: 4, memoryBytes: 2 ** 32, sandboxes: 100 },
+    poolTarget: 0,
+    creationsMax: 4,
+    ...options.node,
+  }
+  const node = await Node.open(given)
+  await node.recover()
+  stack.defer(() => node.close('stop'))
+  const request = (more: Partial<AcquireRequest> = {}): AcquireRequest => ({
+    sandbox: newId('sandbox'),
+    image: image.id,
+    resources: completeResources(undefined),
+    project: 'default',
+    owner: 'run/key/1',
+    epoch: 1,
+    ...more,
+  })
+  return { node, driver, engine, request, given, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
