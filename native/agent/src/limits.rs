@@ -72,6 +72,11 @@ pub const DEPTH_MAX: usize = 512;
 /// Of one archive: files with several names, directories whose times are set last.
 pub const ARCHIVE_LINKS_MAX: usize = 65_536;
 pub const ARCHIVE_DIRECTORIES_MAX: usize = 65_536;
+/// Of one difference: names kept of files with several, and paths that are left out.
+pub const LINK_NAMES_BYTES_MAX: usize = 8 << 20;
+pub const EXCLUDED_MAX: usize = 64;
+/// Between the job that writes a difference and the agent: fewer turns of each.
+pub const DIFFERENCE_PIPE_BYTES: i32 = 1 << 20;
 
 const _: () = assert!(OUTPUT_BYTES_BUSY < OUTPUT_BYTES_MAX);
 const _: () = assert!(CHUNK_BYTES <= WINDOW_BYTES as usize);

@@ -48,6 +48,7 @@ impl Agent {
             b"file.read" => self.request_read(stream, &fields, payload),
             b"file.write" => self.request_write(stream, &fields, payload),
             b"file.list" | b"tar.out" => self.request_piped_out(stream, &fields, payload),
+            b"tar.difference" => self.request_difference(stream, &fields, payload),
             b"tar.in" => self.request_piped_in(stream, &fields, payload),
             b"file.stat"
             | b"file.makeDirectory"

@@ -33,6 +33,7 @@ export {
 } from './fake/script.ts'
 export type {
   ContentStream,
+  DifferenceOptions,
   ExecChunk,
   ExecHandle,
   ExecInput,
@@ -95,6 +96,7 @@ export { type BuildWait, SharedBuilds } from './image/shared-builds.ts'
 export type { OpenStepMachine, StepMachine, StepMachineRequest } from './image/steps/machine.ts'
 export {
   type Collected,
+  type ExtendRequest,
   type ImageStore,
   type ImageStoreOptions,
   type LayerProblem,

@@ -2,6 +2,7 @@
 //! means what it means to the world, and the keeper's own root is the world's, so none leads out.
 
 mod change;
+mod difference;
 mod list;
 mod made_up;
 mod place;
@@ -15,6 +16,7 @@ mod write;
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::failure::{Code, Failure, Outcome};
 use crate::limits::PATH_BYTES_MAX;
@@ -39,12 +41,19 @@ pub enum Job<'a> {
     Remove { path: &'a [u8], force: bool },
     TarOut { path: &'a [u8], to: Fd },
     TarIn { request: tar_in::Request<'a>, from: Fd },
+    Difference(difference::Request),
     Processes,
 }
 
-/// `descriptor`: the end of a pipe that the agent sent along, for requests that move bytes by it.
-pub fn answer<'a>(fields: &Fields<'a>, descriptor: Option<Fd>) -> Outcome<Answer<'a>> {
-    let pipe = || descriptor.ok_or_else(|| Failure::new(Code::Io, "the pipe was lost on the way"));
+/// `descriptors`: the end of a pipe that the agent sent along, for requests that move bytes by it, and
+/// directories of its own.
+pub fn answer<'a>(fields: &Fields<'a>, mut descriptors: Vec<Fd>) -> Outcome<Answer<'a>> {
+    if fields.bytes("op")? == b"tar.difference" {
+        let request = difference::Request::parse(fields, descriptors)?;
+        return Ok(Answer::Later(Job::Difference(request)));
+    }
+    let lost = || Failure::new(Code::Io, "the pipe was lost on the way");
+    let mut pipe = || descriptors.pop().ok_or_else(lost);
     match fields.bytes("op")? {
         b"file.read" => read::open(fields),
         b"file.write" => write::open(fields),
@@ -65,15 +74,20 @@ pub fn answer<'a>(fields: &Fields<'a>, descriptor: Option<Fd>) -> Outcome<Answer
 }
 
 impl Job<'_> {
-    /// The one descriptor that the job's process keeps, besides what it opens.
-    pub fn descriptor(&self) -> impl Iterator<Item = i32> + use<> {
-        let (first, second) = match self {
-            Job::Copy { from, to } => (Some(from.raw()), Some(to.raw())),
-            Job::List { to, .. } | Job::TarOut { to, .. } => (Some(to.raw()), None),
-            Job::TarIn { from, .. } => (Some(from.raw()), None),
-            Job::Remove { .. } | Job::Processes => (None, None),
-        };
-        first.into_iter().chain(second)
+    /// What the job's process keeps, besides what it opens.
+    pub fn descriptors(&self) -> Vec<i32> {
+        match self {
+            Job::Copy { from, to } => [from.raw(), to.raw()].into(),
+            Job::List { to, .. } | Job::TarOut { to, .. } => [to.raw()].into(),
+            Job::TarIn { from, .. } => [from.raw()].into(),
+            Job::Difference(request) => request.descriptors().into(),
+            Job::Remove { .. } | Job::Processes => Vec::new(),
+        }
+    }
+
+    /// The overlay's marks are read with it.
+    pub fn needs_administration(&self) -> bool {
+        matches!(self, Job::Difference(_))
     }
 
     pub fn run(self) -> Outcome<Map> {
@@ -83,6 +97,7 @@ impl Job<'_> {
             Job::Remove { path, force } => remove::remove_all(path, force),
             Job::TarOut { path, to } => tar_out::write(path, &to),
             Job::TarIn { request, from } => tar_in::unpack(&request, &from),
+            Job::Difference(request) => request.write(),
             Job::Processes => processes::list(),
         }
     }

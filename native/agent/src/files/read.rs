@@ -1,7 +1,7 @@
 use super::{Answer, Job, describe, failed, path};
 use crate::failure::{Code, Failure, Outcome};
 use crate::pack::{self, Fields};
-use crate::sys::fd::{Fd, open as open_file, pipe, set_nonblocking};
+use crate::sys::fd::{open as open_file, pipe, seek, set_nonblocking};
 use crate::sys::stat::{Kind, Stat, is_made_up};
 
 /// Opens for the agent to read. The body is the `stat` event.
@@ -33,9 +33,4 @@ pub fn regular(stat: &Stat) -> Outcome<()> {
         Kind::Directory => Err(Failure::new(Code::IsDirectory, "it is a directory")),
         kind => Err(Failure::new(Code::NotFile, alloc::format!("it is a {}", kind.as_str()))),
     }
-}
-
-fn seek(file: &Fd, offset: u64) -> Result<(), i32> {
-    let offset = i64::try_from(offset).map_err(|_| libc::EINVAL)?;
-    crate::sys::check(unsafe { libc::lseek(file.raw(), offset, libc::SEEK_SET) }).map(|_| ())
 }

@@ -37,8 +37,7 @@ impl Jobs {
             return Err(Failure::new(Code::WorldNotOpen, "the world is not open"));
         }
         let fields = pack::parse_map(message.body)?;
-        let descriptor = descriptors.into_iter().next();
-        match files::answer(&fields, descriptor)? {
+        match files::answer(&fields, descriptors)? {
             Answer::Done(body, descriptor) => {
                 link.say_with(Tag::Done, message.serial, &body.finish(), descriptor.as_ref());
                 Ok(())
@@ -92,11 +91,12 @@ impl Jobs {
 }
 
 fn work(link: &Link, serial: u32, job: Job<'_>) -> ! {
-    let _ = capabilities::set(OF_KEEPER, OF_KEEPER);
+    let administers = if job.needs_administration() { SYS_ADMIN } else { capabilities::NONE };
+    let _ = capabilities::set(OF_KEEPER | administers, OF_KEEPER | administers);
     process::die_with_parent();
     signals::reset(libc::SIGCHLD);
     signals::unblock_all();
-    let mut kept: Vec<i32> = [link.raw()].into_iter().chain(job.descriptor()).collect();
+    let mut kept: Vec<i32> = [link.raw()].into_iter().chain(job.descriptors()).collect();
     kept.sort_unstable();
     fd::close_all_except(3, &kept);
     match job.run() {

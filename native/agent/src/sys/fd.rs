@@ -120,6 +120,17 @@ pub fn set_nonblocking(fd: i32, on: bool) {
     }
 }
 
+/// Where the kernel refuses, it stays as it was.
+pub fn widen_pipe(end: &Fd, bytes: i32) {
+    unsafe { libc::fcntl(end.0, libc::F_SETPIPE_SZ, bytes) };
+}
+
+/// From where the next read begins.
+pub fn seek(file: &Fd, offset: u64) -> Result<(), i32> {
+    let offset = i64::try_from(offset).map_err(|_| libc::EINVAL)?;
+    check(unsafe { libc::lseek(file.0, offset, libc::SEEK_SET) }).map(|_| ())
+}
+
 /// How many bytes a pipe holds now.
 pub fn readable_bytes(fd: i32) -> usize {
     let mut count = 0i32;

@@ -6,6 +6,7 @@ pub mod directory;
 pub mod fd;
 pub mod mount;
 pub mod network;
+pub mod overlay;
 pub mod poller;
 pub mod process;
 pub mod socket;

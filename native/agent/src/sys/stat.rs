@@ -83,6 +83,12 @@ impl Stat {
         (self.0.st_mtime, self.0.st_mtime_nsec)
     }
 
+    /// Mode, owner and time.
+    pub fn has_same_attributes(&self, other: &Stat) -> bool {
+        let attributes = |stat: &Stat| (stat.mode(), stat.uid(), stat.gid(), stat.modified());
+        attributes(self) == attributes(other)
+    }
+
     pub fn modified_ms(&self) -> i64 {
         self.0.st_mtime * 1000 + self.0.st_mtime_nsec / 1_000_000
     }

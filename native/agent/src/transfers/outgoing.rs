@@ -6,10 +6,10 @@ use sandlot_frames::{Kind, SendWindow};
 
 use crate::agent::Agent;
 use crate::failure::{Failure, Outcome};
-use crate::limits::CHUNK_BYTES;
+use crate::limits::{CHUNK_BYTES, DIFFERENCE_PIPE_BYTES};
 use crate::pack::{self, Fields};
 use crate::streams::{Stream, Turn};
-use crate::sys::fd::{Fd, pipe, set_nonblocking};
+use crate::sys::fd::{Fd, pipe, set_nonblocking, widen_pipe};
 use crate::sys::poller::{Interest, Watched};
 use crate::token::Token;
 
@@ -56,11 +56,31 @@ impl Agent {
     ) -> Outcome<()> {
         let world = self.world_with_files(fields)?;
         let (out, into) = pipe(0).map_err(|errno| Failure::system(errno, "pipe"))?;
+        self.read_pipe(id, world, payload, out, [into].into());
+        Ok(())
+    }
+
+    /// Asks the keeper for what comes by a pipe; `descriptors` are what it needs, the pipe's other end first.
+    fn read_pipe(&mut self, id: u32, world: usize, payload: &[u8], out: Fd, descriptors: Vec<Fd>) {
         set_nonblocking(out.raw(), true);
-        let serial = self.ask(id, world, payload, [into].into());
+        let serial = self.ask(id, world, payload, descriptors);
         let source = Source::Pipe(Watched::new(out, Token::Stream(id).pack()));
         self.streams.add(id, Stream::Outgoing(Outgoing::new(world, serial, source)));
         self.streams.mark_ready(id);
+    }
+
+    /// What a world changed: the job gets the two directories that no world sees.
+    pub fn request_difference(
+        &mut self,
+        id: u32,
+        fields: &Fields<'_>,
+        payload: &[u8],
+    ) -> Outcome<()> {
+        let world = self.world_with_files(fields)?;
+        let (upper, below) = (self.open_upper(world)?, self.open_below(world)?);
+        let (out, into) = pipe(0).map_err(|errno| Failure::system(errno, "pipe"))?;
+        widen_pipe(&out, DIFFERENCE_PIPE_BYTES);
+        self.read_pipe(id, world, payload, out, [into, upper, below].into());
         Ok(())
     }
 

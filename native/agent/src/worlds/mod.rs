@@ -10,6 +10,7 @@
 //!
 //! `ending` is how open and prepared are left: nothing new is taken, and it isn't ended yet.
 
+mod below;
 mod end;
 mod link;
 mod news;
@@ -19,6 +20,7 @@ mod prepare;
 mod stats;
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::agent::Agent;
 use crate::failure::{Code, Failure, Outcome};
@@ -34,6 +36,8 @@ pub struct World {
     /// The keeper's serial of the open under way.
     opening: Option<u32>,
     ending: Option<Ender>,
+    /// What its overlay lies over, top first.
+    lowers: Vec<Vec<u8>>,
     /// The keeper has seen the end of all that it started for the world.
     finished: bool,
     /// Since when, and when it is looked at again.

@@ -49,6 +49,7 @@ impl Agent {
         let serial = self.next_serial();
         self.say_to_keeper(world, Tag::Open, serial, &extras, payload, Vec::new());
         self.worlds[world].opening = Some(serial);
+        self.worlds[world].lowers = lowers;
         let what = Awaited::Opened;
         self.streams.add(id, Stream::World(Waiting { world, what, started_us, deadline_ms: None }));
         Ok(())

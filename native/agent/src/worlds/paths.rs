@@ -19,6 +19,11 @@ pub fn upper_files(world: &str) -> String {
     format!("{RUN}/{world}/u")
 }
 
+/// Where all that a world lies over is seen as one.
+pub fn below(world: &str) -> String {
+    format!("{RUN}/{world}.below")
+}
+
 pub fn cgroup(world: &str) -> String {
     format!("{CGROUPS}/{world}")
 }

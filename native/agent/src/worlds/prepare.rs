@@ -64,6 +64,7 @@ impl Agent {
             init: Init::Awaited,
             opening: None,
             ending: None,
+            lowers: alloc::vec::Vec::new(),
             finished: false,
             ending_ms: 0,
             look_at_ms: None,

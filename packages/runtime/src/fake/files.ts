@@ -20,6 +20,8 @@ const LINKS_MAX = 40
 /** Files of one world, by absolute path. */
 export class FakeFiles {
   readonly #nodes: Map<string, FakeNode>
+  /** As it was when its world was opened. */
+  readonly #below: ReadonlyMap<string, FakeNode>
   readonly #bytesMax: number
   #bytes = 0
 
@@ -27,6 +29,21 @@ export class FakeFiles {
   constructor(bytesMax: number, below?: FakeFiles) {
     this.#bytesMax = bytesMax
     this.#nodes = below ? new Map(below.#nodes) : new Map(FIRST.map((path) => [path, DIRECTORY]))
+    this.#below = new Map(this.#nodes)
+  }
+
+  /** What was written since the world was opened, and what was removed: that has no node. Parents come first. */
+  changes(exclude: readonly string[]): (readonly [string, FakeNode | undefined])[] {
+    const roots = exclude.map(excludedPath)
+    const isNewDirectory = (path: string) =>
+      !this.#below.has(path) && this.#nodes.get(path)?.kind === 'directory'
+    const excluded = (path: string) =>
+      roots.some((each) => path.startsWith(`${each}/`) || (path === each && !isNewDirectory(path)))
+    const paths = new Set([...this.#below.keys(), ...this.#nodes.keys()])
+    return [...paths]
+      .filter((path) => this.#nodes.get(path) !== this.#below.get(path) && !excluded(path))
+      .sort()
+      .map((path) => [path, this.#nodes.get(path)] as const)
   }
 
   get usedBytes(): number {
@@ -154,6 +171,12 @@ export function statOf(each: FakeNode): GuestFileStat {
   const { kind, mode, uid, gid, mtimeMs } = each
   const target = kind === 'symlink' ? { target: each.bytes } : {}
   return { kind, sizeBytes: each.bytes.length, mode, uid, gid, mtimeMs, ...target }
+}
+
+function excludedPath(path: string): string {
+  const resolved = absolute(path)
+  if (resolved === '/') throw new GuestError('invalid', 'exclude names / itself')
+  return resolved
 }
 
 function absolute(path: GuestText): string {

@@ -19,6 +19,10 @@ export function tarCalls(filesOf: (world: string) => FakeFiles): GuestTars {
       const base = root.kind === 'directory' ? text(path) : posix.dirname(text(path))
       return streamOf(packed(base, entries), { entries: entries.length })
     },
+    difference: (world, options = {}) => {
+      const changes = filesOf(world).changes((options.exclude ?? []).map(text))
+      return streamOf(packed('/', changes), { entries: changes.length })
+    },
   }
 }
 
@@ -52,10 +56,15 @@ async function unpack(
 
 function packed(
   base: string,
-  entries: readonly (readonly [string, FakeNode])[],
+  entries: readonly (readonly [string, FakeNode | undefined])[],
 ): AsyncIterable<Uint8Array> {
   const tar = pack()
-  for (const [path, { kind, bytes, mode, uid, gid, mtimeMs }] of entries) {
+  for (const [path, found] of entries) {
+    if (!found) {
+      tar.entry({ name: posix.relative(base, path), type: 'character-device', mode: 0 })
+      continue
+    }
+    const { kind, bytes, mode, uid, gid, mtimeMs } = found
     const header = { name: posix.relative(base, path), mode, uid, gid, mtime: new Date(mtimeMs) }
     if (kind === 'file') tar.entry(header, Buffer.from(bytes))
     else if (kind === 'directory') tar.entry({ ...header, type: 'directory' })

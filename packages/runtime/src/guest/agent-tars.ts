@@ -1,4 +1,12 @@
-import type { ContentStream, GuestBytes, GuestTars, GuestText, GuestWait } from './guest.ts'
+import type { PayloadMap } from '@sandlot/protocol/frames'
+import type {
+  ContentStream,
+  DifferenceOptions,
+  GuestBytes,
+  GuestTars,
+  GuestText,
+  GuestWait,
+} from './guest.ts'
 import { toPath } from './guest-text.ts'
 import { GUEST_LIMITS } from './limits.ts'
 import type { GuestLink } from './link.ts'
@@ -29,10 +37,25 @@ export class AgentTars implements GuestTars {
   }
 
   out(world: string, path: GuestText, wait: GuestWait = {}): ContentStream<{ entries: number }> {
+    return this.#download('tar.out', () => ({ world, path: toPath(path) }), wait)
+  }
+
+  difference(
+    world: string,
+    { exclude = [] }: DifferenceOptions = {},
+    wait: GuestWait = {},
+  ): ContentStream<{ entries: number }> {
+    return this.#download('tar.difference', () => ({ world, exclude: exclude.map(toPath) }), wait)
+  }
+
+  #download(
+    op: string,
+    args: () => PayloadMap,
+    wait: GuestWait,
+  ): ContentStream<{ entries: number }> {
     try {
-      const args = { world, path: toPath(path) }
-      const stream = this.#link.open('tar.out', args, { ...TRANSFER, ...wait })
-      return download(this.#link, 'tar.out', stream, messages.tarEntries)
+      const stream = this.#link.open(op, args(), { ...TRANSFER, ...wait })
+      return download(this.#link, op, stream, messages.tarEntries)
     } catch (error) {
       return failedDownload(error)
     }

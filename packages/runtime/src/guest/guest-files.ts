@@ -109,6 +109,11 @@ export interface FileContent {
   readonly content: ContentStream<{ sizeBytes: number }>
 }
 
+export interface DifferenceOptions {
+  /** Absolute paths where it is as if nothing had been done; a directory that is new there is empty. At most 64, `invalid` else. */
+  readonly exclude?: readonly GuestText[]
+}
+
 export interface GuestTars {
   /** Unpacks a tar below `path`, which is made. `invalid` for absolute names, `..`, devices, links that leave it. */
   in(
@@ -121,4 +126,15 @@ export interface GuestTars {
 
   /** A pax tar of a directory's content, or of one file. */
   out(world: string, path: GuestText, wait?: GuestWait): ContentStream<{ entries: number }>
+
+  /**
+   * What a world changed against what it was opened over, as a pax tar of whole files: a deleted name is a character device
+   * 0/0, and so is each name that a replaced directory hides. Files with long stretches of zeros come in GNU tar's sparse format 1.0.
+   * Sockets are left out, and what changes meanwhile is told as it was at some moment. The world may run or have ended.
+   */
+  difference(
+    world: string,
+    options?: DifferenceOptions,
+    wait?: GuestWait,
+  ): ContentStream<{ entries: number }>
 }

@@ -35,6 +35,7 @@ export {
 } from './guest-execs.ts'
 export {
   type ContentStream,
+  type DifferenceOptions,
   type FileContent,
   GUEST_FILE_KINDS,
   type GuestFileEntry,

@@ -20,7 +20,12 @@ export function download<T>(
   const cancel = () => stream.abort(new GuestError('cancelled', `${op} was cancelled`))
   const chunks = stream.read(DOWNLOAD, { window: FRAME_LIMITS.fileWindow })[Symbol.asyncIterator]()
   const iterator: AsyncIterator<Uint8Array> = {
-    next: () => translated(link, chunks.next()),
+    next: async () => {
+      const next = await translated(link, chunks.next())
+      // A transfer that fails may close its channel before it says why: the end counts only with the result.
+      if (next.done) await result
+      return next
+    },
     return: async () => {
       cancel()
       return { done: true, value: undefined }

@@ -8,14 +8,15 @@ import { buildDebian, type DebianOptions } from './debian.ts'
 import { LayerTooLarge } from './erofs/block-file.ts'
 import { LayerDamaged } from './erofs/read-tree.ts'
 import { acquireFileLock } from './file-lock.ts'
-import { type Image, imageDigest, imageId } from './image.ts'
+import type { Image } from './image.ts'
 import { diskFull, ImageError, isDiskFull, sourceInvalid } from './image-error.ts'
-import { type ImageFiles, STORE_LOCK } from './image-files.ts'
+import type { ImageFiles } from './image-files.ts'
 import { ImageTrees } from './image-trees.ts'
 import { joinedLayers } from './joined-layers.ts'
 import { imageLimits } from './limits.ts'
 import { buildOci } from './oci.ts'
 import type { Pins } from './pins.ts'
+import { publishImage } from './publish.ts'
 import { buildRegistry, type RegistryOptions } from './registry.ts'
 import { type BuildRun, type BuildWait, SharedBuilds } from './shared-builds.ts'
 import type { SourceOf } from './source.ts'
@@ -193,24 +194,8 @@ export class ImageBuilder {
     { directory, signal }: BuildContext,
   ): Promise<Image> {
     const { files, now } = this.#options
-    using _lock = await acquireFileLock(files.lockPath(STORE_LOCK), signal)
-    const digest = imageDigest(built.layers, built.config)
-    const id = imageId(digest)
-    const layers = []
-    for (const layer of built.layers) layers.push(await files.publishLayer(layer))
-    const known = await files.find(id)
-    const image: Image = {
-      id,
-      digest,
-      layers,
-      config: built.config,
-      sizeBytes: layers.reduce((sum, layer) => sum + layer.sizeBytes, 0),
-      createdAtMs: known?.createdAtMs ?? now(),
-      source: known && !known.intermediate ? known.source : source,
-      ...(intermediate && (known?.intermediate ?? true) ? { intermediate } : {}),
-    }
-    await files.publishImage(image, directory)
-    await files.publishKey(key, id, directory)
+    const publishing = { files, directory, source, intermediate, key, now, signal }
+    const image = await publishImage(built, publishing)
     this.#options.onPublished()
     return image
   }

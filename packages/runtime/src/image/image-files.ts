@@ -3,7 +3,7 @@
  * and renamed. So a crash leaves only temporary directories.
  *
  * ```
- * layers/<sha256>.erofs   images/<image id>.json   keys/<source key>.json   locks/<name>   tmp/<source key>/
+ * layers/<sha256>.erofs   images/<image id>.json   keys/<source key>.json   locks/<name>   tmp/<source key>/   tmp/own-<number>/
  * ```
  */
 import { createHash } from 'node:crypto'
@@ -50,6 +50,15 @@ export class ImageFiles {
 
   lockPath(name: string): string {
     return join(this.directory, 'locks', name)
+  }
+
+  /** A name below `tmp` with its lock, for what has no key and is wanted by one caller alone. There are as many as are used at once. */
+  ownPlace(): Disposable & { readonly name: string } {
+    for (let number = 0; ; number++) {
+      const name = `own-${number}`
+      const lock = tryFileLock(this.lockPath(name))
+      if (lock) return { name, [Symbol.dispose]: () => lock[Symbol.dispose]() }
+    }
   }
 
   /** A build's own empty directory. Only for the holder of the key's lock. */
@@ -111,6 +120,7 @@ export class ImageFiles {
   async publishLayer(layer: ImageLayer): Promise<ImageLayer> {
     const path = this.layerPath(layer.digest)
     const present = { ...layer, path }
+    // One of the image that this one is made from.
     if (layer.path === path) return present
     if (!(await isPresent(present)) || (await fileDigest(path)) !== layer.digest) {
       await rename(layer.path, path)

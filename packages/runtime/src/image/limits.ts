@@ -11,6 +11,8 @@ export const imageLimits = {
   pathDepthMax: 512,
   /** A pax or GNU long-name header. */
   tarExtensionBytesMax: 1024 * 1024,
+  /** Stretches of data in a sparse file. */
+  tarSparseRegionsMax: 65_536,
   /** An index, a manifest or a configuration of an OCI layout. */
   ociDocumentBytesMax: 4 * 1024 * 1024,
   ociBlobsMax: 1024,

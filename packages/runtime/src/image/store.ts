@@ -4,6 +4,7 @@ import type { OpenBlob } from './build.ts'
 import { ImageBuilder } from './builder.ts'
 import { imagesToCollect } from './collection.ts'
 import type { DebianOptions } from './debian.ts'
+import { extendImage } from './difference-image.ts'
 import { type ExportFormat, exported } from './export/export.ts'
 import { acquireFileLock } from './file-lock.ts'
 import type { Image } from './image.ts'
@@ -30,11 +31,20 @@ export interface ImageStore extends AsyncDisposable {
    */
   build(source: ImageSource, wait?: BuildWait): Promise<Image>
 
+  /**
+   * An image with one layer more: what a sandbox of the parent changed, as the tar that its guest's `difference` gives. Without any
+   * change it is the parent. Fails with `image_unknown`, `image_source_invalid` where what the guest sent can't be stored,
+   * `disk_full`, or as the stream does; then nothing is left.
+   */
+  extend(request: ExtendRequest, wait?: ImageWait): Promise<Image>
+
   /** Fails with `image_unknown`. */
   get(id: string): Promise<Image>
   find(id: string): Promise<Image | undefined>
-  /** Oldest first, without intermediate results. */
+  /** Oldest first, without intermediate results and without those that came out of sandboxes. */
   list(): Promise<readonly Image[]>
+  /** Those that came out of sandboxes. */
+  listExtended(): Promise<readonly Image[]>
   /** When an image was used last, or made. Milliseconds since 1970. */
   usedAtMs(id: string): Promise<number>
 
@@ -69,6 +79,13 @@ export interface ImageWait {
 
 export interface PinnedImage extends Disposable {
   readonly image: Image
+}
+
+export interface ExtendRequest {
+  /** Id of an image. */
+  readonly parent: string
+  /** Read once. */
+  readonly difference: AsyncIterable<Uint8Array>
 }
 
 export interface Collected {
@@ -140,6 +157,18 @@ class FileImageStore implements ImageStore {
     return image
   }
 
+  async extend({ parent, difference }: ExtendRequest, wait: ImageWait = {}): Promise<Image> {
+    using pinned = await this.pin(parent)
+    const { signal: closing } = this.#closing
+    const image = await extendImage(pinned.image, difference, {
+      files: this.#files,
+      now: this.#options.now ?? Date.now,
+      signal: wait.signal ? AbortSignal.any([wait.signal, closing]) : closing,
+    })
+    this.#collectSoon()
+    return image
+  }
+
   async get(id: string): Promise<Image> {
     const image = await this.find(id)
     if (image) return image
@@ -153,7 +182,12 @@ class FileImageStore implements ImageStore {
   }
 
   async list(): Promise<readonly Image[]> {
-    return (await this.#files.list()).filter(({ intermediate }) => !intermediate)
+    const all = await this.#files.list()
+    return all.filter(({ intermediate, source }) => !intermediate && source.kind !== 'id')
+  }
+
+  async listExtended(): Promise<readonly Image[]> {
+    return (await this.#files.list()).filter(({ source }) => source.kind === 'id')
   }
 
   async usedAtMs(id: string): Promise<number> {

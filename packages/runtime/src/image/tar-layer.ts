@@ -12,6 +12,11 @@ export interface TarLayerOptions {
   readonly path: string
   /** The merged view of the layers below; absent for the bottom layer, which also gets the mount points. */
   readonly below?: DirectoryInode
+  /**
+   * The archive tells every directory, and each deletion that hides something: nothing below needs to be known. `below` is
+   * absent then.
+   */
+  readonly settled?: boolean
   /** Names that begin with `.wh.` are deletions. */
   readonly ociWhiteouts?: boolean
   readonly allRoot?: boolean
@@ -43,8 +48,10 @@ export async function writeTarLayer(
     await put(entry, tree, file, options)
   }
   whiteouts.apply(tree)
-  settleOver(tree.root, options.below)
-  if (!options.below) addMountPoints(tree.root)
+  if (!options.settled) {
+    settleOver(tree.root, options.below)
+    if (!options.below) addMountPoints(tree.root)
+  }
   if (options.volatileAfterSeconds !== undefined)
     settleTimes(tree.root, options.volatileAfterSeconds)
   return { ...(await file.finish(tree.root)), root: tree.root }

@@ -6,7 +6,7 @@ mod write;
 use alloc::vec::Vec;
 
 pub use read::{apply_pax, parse_header};
-pub use write::write_header;
+pub use write::{write_header, write_header_with};
 
 pub const BLOCK_BYTES: usize = 512;
 /// A pax header or a long name is at most this long: more is an attack on memory.
@@ -50,6 +50,7 @@ impl Type {
         match self {
             Type::HardLink => b'1',
             Type::Symlink => b'2',
+            Type::Device => b'3',
             Type::Directory => b'5',
             Type::Fifo => b'6',
             Type::Pax => b'x',

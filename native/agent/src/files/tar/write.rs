@@ -6,9 +6,17 @@ use super::{BLOCK_BYTES, Entry, Type};
 /// The header of an entry, with what doesn't fit into ustar before it: in a pax header, whose text is
 /// UTF-8, and long names that are not UTF-8 in headers of their own.
 pub fn write_header(out: &mut Vec<u8>, entry: &Entry) {
+    write_header_with(out, entry, &[]);
+}
+
+/// As above, with more records in the pax header.
+pub fn write_header_with(out: &mut Vec<u8>, entry: &Entry, more: &[(&str, &[u8])]) {
     const LARGEST_OCTAL: u64 = (1 << 33) - 1;
     const LARGEST_ID: u32 = (1 << 21) - 1;
     let mut records = Vec::new();
+    for (key, value) in more {
+        record(&mut records, key, value);
+    }
     let long = [(&entry.name, "path", Type::LongName), (&entry.link, "linkpath", Type::LongLink)];
     for (name, key, kind) in long {
         if name.len() <= NAME_BYTES {

@@ -2,8 +2,10 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { BLOCK_BYTES } from './format.ts'
 
 const BUFFER_BYTES = 1024 * 1024
+/** Stretches of zeros from this size on take no disk. */
+const ZEROS = Buffer.alloc(64 * 1024)
 
-/** A file written from front to back in large pieces, with its position counted. */
+/** A file written from front to back in large pieces, with its position counted. Long zeros in it are holes. */
 export class BlockFile implements AsyncDisposable {
   readonly #file: FileHandle
   readonly #sizeBytesMax: number
@@ -49,6 +51,7 @@ export class BlockFile implements AsyncDisposable {
   /** Overwrites the start, and makes the whole file durable. */
   async finish(firstBlock: Uint8Array): Promise<void> {
     await this.#flush()
+    await this.#file.truncate(this.#flushed)
     await writeFully(this.#file, firstBlock, 0)
     await this.#file.sync()
   }
@@ -67,10 +70,26 @@ export class BlockFile implements AsyncDisposable {
   }
 
   async #flush(): Promise<void> {
-    await writeFully(this.#file, this.#buffer.subarray(0, this.#buffered), this.#flushed)
+    for (const [from, to] of stretchesOfData(this.#buffer.subarray(0, this.#buffered))) {
+      await writeFully(this.#file, this.#buffer.subarray(from, to), this.#flushed + from)
+    }
     this.#flushed += this.#buffered
     this.#buffered = 0
   }
+}
+
+/** From and to of each, in pieces as large as `ZEROS`. */
+function stretchesOfData(bytes: Buffer): (readonly [number, number])[] {
+  const stretches: (readonly [number, number])[] = []
+  let from = 0
+  for (let at = 0; at < bytes.length; at += ZEROS.length) {
+    const to = Math.min(at + ZEROS.length, bytes.length)
+    if (bytes.compare(ZEROS, 0, to - at, at, to) !== 0) continue
+    if (at > from) stretches.push([from, at])
+    from = to
+  }
+  if (bytes.length > from) stretches.push([from, bytes.length])
+  return stretches
 }
 
 /** The content is larger than a layer may be. */

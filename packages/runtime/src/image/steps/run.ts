@@ -17,16 +17,14 @@ export async function runLayer(
   parent: Image,
   context: StepContext,
 ): Promise<WrittenLayer | undefined> {
-  const { signal, trees, layerPath } = context
+  const { signal, layerPath } = context
   const network = step.network ?? 'none'
   await using machine = await context.openMachine({ image: parent, network }, { signal })
   const result = await runCommand(machine, commandOf(step, parent, context, machine), context)
   if (result.exitCode !== 0) throw failure(result, context)
-  // Read only now: while the command ran, the memory was its own.
-  const below = await trees.read(parent.layers)
   try {
     const tar = machine.difference({ signal })
-    const written = await writeTarLayer(tar, { path: layerPath, below, onLog: context.log })
+    const written = await writeTarLayer(tar, { path: layerPath, settled: true, onLog: context.log })
     return written.root.children.size === 0 ? undefined : written
   } catch (error) {
     throw await machine.explain(error)

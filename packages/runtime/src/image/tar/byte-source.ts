@@ -2,6 +2,7 @@
 export class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>
   #rest: Uint8Array = new Uint8Array()
+  #ended = false
 
   constructor(chunks: AsyncIterable<Uint8Array>) {
     this.#chunks = chunks[Symbol.asyncIterator]()
@@ -31,14 +32,17 @@ export class ByteSource {
     this.#rest = new Uint8Array()
   }
 
-  /** Ends the stream early; its producer is told. */
+  /** Ends the stream; its producer is told where it was early. */
   async close(): Promise<void> {
-    await this.#chunks.return?.()
+    if (!this.#ended) await this.#chunks.return?.()
   }
 
   async #fill(): Promise<boolean> {
     const next = await this.#chunks.next()
-    if (next.done) return false
+    if (next.done) {
+      this.#ended = true
+      return false
+    }
     this.#rest = next.value
     return true
   }

@@ -11,6 +11,7 @@ import {
   TarError,
   type TarHeader,
 } from './header.ts'
+import { filled, type SparseFile, sparseFile } from './sparse.ts'
 
 const TYPES: Readonly<Record<string, TarEntry['type']>> = {
   '0': 'file',
@@ -55,10 +56,13 @@ export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
     for (;;) {
       const found = await nextHeader(source, globals)
       if (!found) break
-      const entry = toEntry(found.header, found.pax)
-      const unread = { bytes: entry.sizeBytes }
+      const sparse = sparseFile(found.pax)
+      const entry = toEntry(found.header, found.pax, sparse)
+      // What the archive holds; a file with holes is longer.
+      const unread = { bytes: storedBytes(entry, found) }
       const padding = (RECORD_BYTES - (unread.bytes % RECORD_BYTES)) % RECORD_BYTES
-      yield { ...entry, content: contentOf(source, unread) }
+      const stored = contentOf(source, unread)
+      yield { ...entry, content: sparse ? filled(stored, sparse.sizeBytes) : stored }
       await skip(contentOf(source, unread))
       await readExactly(source, padding)
     }
@@ -116,11 +120,14 @@ async function extension(source: ByteSource, header: TarHeader): Promise<Buffer>
   return body
 }
 
-function toEntry(header: TarHeader, pax: ReadonlyMap<string, string>): Omit<TarEntry, 'content'> {
-  const path = pax.get('path') ?? header.name
-  const sparse = [...pax.keys()].some((key) => key.startsWith('GNU.sparse.'))
-  if (sparse || header.type === 'S') {
-    throw new TarError(`sparse files are not supported: ${printable(path)}`)
+function toEntry(
+  header: TarHeader,
+  pax: ReadonlyMap<string, string>,
+  sparse: SparseFile | undefined,
+): Omit<TarEntry, 'content'> {
+  const path = sparse?.path ?? pax.get('path') ?? header.name
+  if (header.type === 'S' || (sparse && header.type !== '0')) {
+    throw new TarError(`sparse files are not supported in this format: ${printable(path)}`)
   }
   const type = header.type === '0' && path.endsWith('/') ? 'directory' : TYPES[header.type]
   if (!type) throw new TarError(`unknown kind of tar entry: ${printable(path)}`)
@@ -138,8 +145,16 @@ function toEntry(header: TarHeader, pax: ReadonlyMap<string, string>): Omit<TarE
     deviceMajor: header.deviceMajor,
     deviceMinor: header.deviceMinor,
     // The other kinds are headers alone, whatever their size field says.
-    sizeBytes: type === 'file' ? checkedSize(paxNumber(pax, 'size') ?? header.sizeBytes, path) : 0,
+    sizeBytes: type === 'file' ? (sparse?.sizeBytes ?? storedSize(header, pax, path)) : 0,
   }
+}
+
+function storedBytes({ type, path }: Omit<TarEntry, 'content'>, found: FoundHeader): number {
+  return type === 'file' ? storedSize(found.header, found.pax, path) : 0
+}
+
+function storedSize(header: TarHeader, pax: ReadonlyMap<string, string>, path: string): number {
+  return checkedSize(paxNumber(pax, 'size') ?? header.sizeBytes, path)
 }
 
 /** Archive text for a message: bytes outside printable ASCII are escaped. */
