@@ -57,3 +57,33 @@ function machineOf(
 ): Omit<StepMachine, 'env'> {
   return {
     guest: lent.guest,
+    difference: (wait) => lent.guest.tar.difference('main', {}, wait),
+    explain: async (error) => meaning(await lent.explain(error), resources),
+    [Symbol.asyncDispose]: async () => {
+      lent[Symbol.dispose]()
+      await release()
+    },
+  }
+}
+
+/** Much memory is a limit, not a request: a build uses it for a moment, and most need little. */
+function buildResources(memoryBytes: number): Resources {
+  const limit = Math.min(SERVER_LIMITS.buildMemoryBytes, Math.floor(memoryBytes / 2))
+  return {
+    cpu: { request: 0.1, limit: availableParallelism() },
+    memory: { request: Math.min(limit, 64 * 2 ** 20), limit },
+    disk: Math.floor(limit * 0.7),
+    pids: SERVER_LIMITS.buildPids,
+  }
+}
+
+/** A step that takes all memory is at fault itself. */
+function meaning(error: SandlotError, { memory }: Resources): unknown {
+  const ending = error.details?.ending as SandboxEnded | undefined
+  if (ending?.kind !== 'oom_limit') return error
+  return new ImageError(
+    'image_build_failed',
+    `the command and the files that it wrote took more than ${formatSize(memory.limit)} of memory`,
+    { hint: 'Let it do less at once, or write less in one step.', cause: error },
+  )
+}
