@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { oneOf } from './option-values.ts'
+import { collect, oneOf } from './option-values.ts'
 
 /** `sandlot images …` */
 export function addImageVerbs(program: Command): void {
@@ -14,8 +14,12 @@ export function addImageVerbs(program: Command): void {
     .argument('<kind>', `${IMAGE_KINDS.slice(0, -1).join(', ')} or oci`, oneOf(...IMAGE_KINDS))
     .argument('<what>', 'the suite, the name in a registry, or the path')
     .argument('[packages...]', 'Debian packages')
-    .action(async (kind, what, packages) =>
-      (await import('./commands/images.ts')).buildImageCommand(kind, what, packages),
+    .option('--context <path>', 'dockerfile: where COPY takes files from (default: beside it)')
+    .option('--target <stage>', 'dockerfile: the stage to build (default: the last)')
+    .option('--arg <NAME=VALUE>', 'dockerfile: value of an ARG (again for more)', collect)
+    .option('--verbose', 'all that the programs of the build print')
+    .action(async (kind, what, packages, options) =>
+      (await import('./commands/images.ts')).buildImageCommand(kind, what, packages, options),
     )
   images
     .command('remove')

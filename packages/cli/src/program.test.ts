@@ -112,9 +112,17 @@ test.each([
   ['images list', ['listImagesCommand']],
   [
     'images build debian bookworm python3 git',
-    ['buildImageCommand', 'debian', 'bookworm', ['python3', 'git']],
+    ['buildImageCommand', 'debian', 'bookworm', ['python3', 'git'], {}],
   ],
-  ['images build tar ./it.tar', ['buildImageCommand', 'tar', './it.tar', []]],
+  ['images build tar ./it.tar', ['buildImageCommand', 'tar', './it.tar', [], {}]],
+  ['images build registry a:1', ['buildImageCommand', 'registry', 'a:1', [], {}]],
+  [
+    'images build dockerfile ./D --context . --target run --arg A=1 --arg B=2 --verbose',
+    [
+      ...['buildImageCommand', 'dockerfile', './D', []],
+      { context: '.', target: 'run', arg: ['A=1', 'B=2'], verbose: true },
+    ],
+  ],
   ['images remove im_1', ['removeImageCommand', 'im_1']],
   ['runs list --json', ['listRunsCommand', { json: true }]],
   ['runs artifacts r1 k log', ['artifactsCommand', 'r1', 'k', 'log']],

@@ -86,6 +86,7 @@ export type ImageView = z.infer<typeof imageView>
 /** `POST /v1/images` answers with these, one JSON value a line, the last one `done` or `error`. */
 export const imageBuildLine = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('log'), line: z.string() }),
+  z.object({ kind: z.literal('detail'), line: z.string() }),
   z.object({ kind: z.literal('done'), image: imageView }),
   z.object({ kind: z.literal('error'), error: z.unknown() }),
 ])

@@ -57,6 +57,7 @@ export type TemplateView = z.infer<typeof templateView>
 /** The lines of the answer, the last one `done` or `error`. */
 export const templateLine = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('log'), line: z.string() }),
+  z.object({ kind: z.literal('detail'), line: z.string() }),
   z.object({ kind: z.literal('done'), template: templateView }),
   z.object({ kind: z.literal('error'), error: z.unknown() }),
 ])

@@ -1,6 +1,10 @@
 /** What `--from` may say. */
 import { idKind, SandlotError } from '@sandlot/protocol'
-import { Image, type ImageLike } from 'sandlot'
+import { Image, type ImageDescription, type ImageLike } from 'sandlot'
+
+/** What is described by its kind and one name or path. */
+export const SOURCE_KINDS = ['registry', 'dockerfile', 'directory', 'tar', 'oci'] as const
+export type SourceKind = (typeof SOURCE_KINDS)[number]
 
 const IDS: readonly unknown[] = ['image', 'snapshot', 'template']
 const SUITE = /^[a-z][a-z-]*$/
@@ -18,19 +22,19 @@ const FORMS =
 export function parseFrom(text: string): ImageLike {
   if (IDS.includes(idKind(text))) return text
   const colon = text.indexOf(':')
-  const described =
-    colon < 0 ? undefined : descriptionOf(text.slice(0, colon), text.slice(colon + 1))
+  const kind = text.slice(0, Math.max(colon, 0))
+  const rest = text.slice(colon + 1)
+  const described = kind === 'debian' ? debian(rest) : undefined
   if (described) return described
+  if (isSourceKind(kind) && rest !== '') return descriptionOf(kind, rest)
   throw new SandlotError('invalid_request', `--from ${text} is nothing to start from`, {
     hint: `${guess(text)}--from takes ${FORMS}.`,
   })
 }
 
-function descriptionOf(kind: string, rest: string): ImageLike | undefined {
-  if (rest === '') return undefined
+/** What a kind and a name or path of it describe. */
+export function descriptionOf(kind: SourceKind, rest: string): ImageDescription {
   switch (kind) {
-    case 'debian':
-      return debian(rest)
     case 'registry':
       return Image.registry(rest)
     case 'dockerfile':
@@ -41,12 +45,14 @@ function descriptionOf(kind: string, rest: string): ImageLike | undefined {
       return Image.tar(rest)
     case 'oci':
       return Image.oci(rest)
-    default:
-      return undefined
   }
 }
 
-function debian(rest: string): ImageLike | undefined {
+function isSourceKind(text: string): text is SourceKind {
+  return SOURCE_KINDS.some((kind) => kind === text)
+}
+
+function debian(rest: string): ImageDescription | undefined {
   const [suite = '', ...packages] = rest.split(',')
   const isRight = SUITE.test(suite) && packages.every((name) => PACKAGE.test(name))
   return isRight ? Image.debian(suite, packages) : undefined
@@ -63,11 +69,7 @@ function likely(text: string): string | undefined {
   const [first = ''] = text.split(',')
   if (KNOWN_SUITES.includes(first)) return `debian:${text}`
   const debianWords = /^debian[:/ ](.+)$/i.exec(text)?.[1]
-  if (debianWords)
-    return `debian:${debianWords
-      .toLowerCase()
-      .split(/[\s,]+/)
-      .join(',')}`
+  if (debianWords) return `debian:${debianWords.toLowerCase().replaceAll(/[\s,]+/g, ',')}`
   if (/(^|\/)(Dockerfile|Containerfile)[^/]*$/i.test(text)) return `dockerfile:${text}`
   if (/\.(tar|tgz|tar\.(gz|zst))$/.test(text)) return `tar:${text}`
   if (/^\.{0,2}\//.test(text) || text === '.') return `directory:${text}`

@@ -1,9 +1,11 @@
 /** `sandlot images …`. */
-import { formatSize, type ImageSource } from '@sandlot/protocol'
+import { formatSize, type ImageSource, SandlotError } from '@sandlot/protocol'
 import { Image, type ImageDescription, Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printLine } from '../output/terminal.ts'
+import { descriptionOf, type SourceKind } from './from.ts'
 import { interruption } from './interruption.ts'
+import { given, pairs } from './options.ts'
 
 export async function listImagesCommand(): Promise<void> {
   await using client = new Sandlot()
@@ -20,34 +22,54 @@ export async function listImagesCommand(): Promise<void> {
   printLine(formatTable(['ID', 'LAYERS', 'SIZE', 'CREATED', 'FROM'], rows))
 }
 
+export interface BuildImageOptions {
+  readonly context?: string
+  readonly target?: string
+  /** `NAME=VALUE` each. */
+  readonly arg?: readonly string[]
+  readonly verbose?: boolean
+}
+
 /** Builds from Debian packages, from a registry, or from a path of this machine. Prints the id. */
 export async function buildImageCommand(
-  kind: string,
+  kind: 'debian' | SourceKind,
   what: string,
   packages: readonly string[],
+  options: BuildImageOptions = {},
 ): Promise<void> {
+  const described = describedBy(kind, what, packages, options)
   await using client = new Sandlot()
   using interrupted = interruption()
-  const described = describedBy(kind, what, packages)
-  const { id } = await client.images.build(described, { onLog: note, signal: interrupted.signal })
+  const { id } = await client.images.build(described, {
+    onLog: note,
+    ...(options.verbose ? { onDetail: note } : {}),
+    signal: interrupted.signal,
+  })
   printLine(id)
 }
 
-function describedBy(kind: string, what: string, packages: readonly string[]): ImageDescription {
-  switch (kind) {
-    case 'debian':
-      return Image.debian(what, packages)
-    case 'registry':
-      return Image.registry(what)
-    case 'dockerfile':
-      return Image.dockerfile(what)
-    case 'tar':
-      return Image.tar(what)
-    case 'oci':
-      return Image.oci(what)
-    default:
-      return Image.directory(what)
+function describedBy(
+  kind: 'debian' | SourceKind,
+  what: string,
+  packages: readonly string[],
+  { context, target, arg = [] }: BuildImageOptions,
+): ImageDescription {
+  if (kind !== 'debian' && packages.length > 0) {
+    throw new SandlotError('invalid_request', `${kind} takes no packages: ${packages.join(' ')}`, {
+      hint: 'Install them by a Dockerfile, or in a script by Image.….apt().',
+    })
   }
+  if (kind === 'dockerfile') {
+    const args = pairs(arg, '--arg')
+    return Image.dockerfile(what, { ...given({ context, target }), args })
+  }
+  const [option] = Object.keys(given({ context, target, arg: arg[0] }))
+  if (option !== undefined) {
+    throw new SandlotError('invalid_request', `--${option} means nothing to ${kind}`, {
+      hint: 'It is for `sandlot images build dockerfile PATH`.',
+    })
+  }
+  return kind === 'debian' ? Image.debian(what, packages) : descriptionOf(kind, what)
 }
 
 export async function removeImageCommand(id: string): Promise<void> {

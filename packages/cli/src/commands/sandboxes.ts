@@ -7,6 +7,7 @@ import { formatTable } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
+import { given, pairs } from './options.ts'
 
 export interface ListOptions {
   readonly all?: boolean
@@ -156,22 +157,4 @@ export async function logsCommand(id: string, { exec }: LogsOptions): Promise<vo
   ])
   printLine(formatTable(['EXEC', 'STATE', 'STARTED', 'PROCESSES', 'COMMAND'], rows))
   note('read one with: sandlot sandbox logs ID --exec EXEC')
-}
-
-function pairs(texts: readonly string[], option: string): Record<string, string> {
-  return Object.fromEntries(
-    texts.map((text) => {
-      const position = text.indexOf('=')
-      if (position <= 0)
-        throw new Failure(`${option} ${text} is not NAME=VALUE`, `write it as ${option} NAME=VALUE`)
-      return [text.slice(0, position), text.slice(position + 1)]
-    }),
-  )
-}
-
-/** Only what was given: an absent option is not the same as one that is undefined. */
-function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(
-    Object.entries(options).filter(([, value]) => value !== undefined),
-  ) as never
 }

@@ -14,6 +14,8 @@ export interface BuildContext {
   readonly signal: AbortSignal
   /** One line for a person who waits. */
   readonly log: (line: string) => void
+  /** One line as a program printed it, for who wants all of them. */
+  readonly detail: (line: string) => void
   readonly openBlob: OpenBlob
   /** The last lines logged. */
   readonly logTail: () => readonly string[]

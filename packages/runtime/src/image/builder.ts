@@ -128,7 +128,10 @@ export class ImageBuilder {
         trees: this.#trees,
         openMachine: this.#options.openMachine,
         shell,
-        sourceImage: (from) => this.image(from, { onLog: context.log, signal: context.signal }),
+        sourceImage: (from) => {
+          const { signal, log, detail } = context
+          return this.image(from, { signal, onLog: log, onDetail: detail })
+        },
       })
     const part: ImageSource = { ...source, steps: [...before, step] }
     const layersMax = imageLimits.layersInBuild
@@ -228,6 +231,7 @@ export class ImageBuilder {
         if (tail.length > imageLimits.logLinesKept) tail.shift()
         run.log(line)
       },
+      detail: run.detail,
     }
   }
 }
@@ -235,8 +239,12 @@ export class ImageBuilder {
 const DEFAULT_SHELL = ['/bin/sh', '-c']
 
 function prefixed(wait: BuildWait, prefix: string): BuildWait {
-  const { onLog, signal } = wait
-  return { signal, ...(onLog ? { onLog: (line) => onLog(prefix + line) } : {}) }
+  const { onLog, onDetail, signal } = wait
+  return {
+    signal,
+    onLog: (line) => onLog?.(prefix + line),
+    onDetail: (line) => onDetail?.(prefix + line),
+  }
 }
 
 /** Says which step failed; what is no fault of a step stays as it is. */

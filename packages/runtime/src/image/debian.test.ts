@@ -47,7 +47,7 @@ test('a build that is aborted leaves no process, mount or file', { timeout: 60_0
     { kind: 'debian', suite: 'bookworm', packages: [] },
     {
       signal: controller.signal,
-      onLog: (line) => line.includes('installing essential') && downloading.resolve(),
+      onLog: (line) => line.includes('installing Debian') && downloading.resolve(),
     },
   )
   await Promise.race([downloading.promise, build])
@@ -63,7 +63,7 @@ test('a build dies with its daemon, and the next one cleans up', { timeout: 60_0
   const fixture = join(import.meta.dirname, 'fixtures', 'build-debian.ts')
   const daemon = spawn(process.execPath, [fixture, directory.path])
   for await (const line of createInterface({ input: daemon.stdout })) {
-    if (line.includes('installing essential')) break
+    if (line.includes('installing Debian')) break
   }
   expect(await processesThatMention(directory.path)).not.toEqual([])
   daemon.kill('SIGKILL')
@@ -84,14 +84,23 @@ test('a package that does not exist fails with the lines that say so', async () 
     suite: 'bookworm',
     packages: ['no-such-package-anywhere'],
   }
-  const lines: string[] = []
-  await expect(store.build(source, { onLog: (line) => lines.push(line) })).rejects.toMatchObject({
+  const news: string[] = []
+  const details: string[] = []
+  const onLog = (line: string) => news.push(line)
+  const onDetail = (line: string) => details.push(line)
+  await expect(store.build(source, { onLog, onDetail })).rejects.toMatchObject({
     code: 'image_build_failed',
+    message: expect.stringMatching(/exit code \d+:\n(.*\n)*.*no-such-package-anywhere/),
     exitCode: expect.any(Number),
     hint: expect.stringContaining('no-such-package-anywhere'),
     logTail: expect.arrayContaining([expect.stringContaining('no-such-package-anywhere')]),
   })
-  expect(lines.join('\n')).toContain('no-such-package-anywhere')
+  expect(details.join('\n')).toContain('no-such-package-anywhere')
+  expect(news).toEqual([
+    'reading the package lists of Debian bookworm',
+    'downloading Debian bookworm',
+    'unpacking Debian bookworm',
+  ])
   expect(await store.list()).toEqual([])
   expect(await readdir(join(directory.path, 'tmp'))).toEqual([])
 })

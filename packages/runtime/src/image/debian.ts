@@ -11,6 +11,7 @@ import { run } from '../process/run.ts'
 import { runStreaming } from '../process/run-streaming.ts'
 import { readAptSources, sourcesForSuite } from './apt-sources.ts'
 import type { BuildContext, BuiltImage } from './build.ts'
+import { debianProgress } from './debian-progress.ts'
 import { defaultImageConfig } from './image.ts'
 import { diskFull, ImageError, isDiskFull } from './image-error.ts'
 import { imageLimits } from './limits.ts'
@@ -77,13 +78,21 @@ export async function buildDebian(
   const sources = await machineSources(source.suite, options)
   const args = await mmdebstrapArguments(source, context, sources)
   const layerPath = join(context.directory, '0.erofs')
+  const progress = debianProgress(source.suite, source.packages)
+  const said: string[] = []
   const outcome = await runStreaming('setpriv', [...CONTAINED, 'mmdebstrap', ...args], {
     timeoutMs: imageLimits.debianBuildMs,
     signal: context.signal,
     cwd: context.directory,
     env: { ...options.env, PATH, LC_ALL: 'C.UTF-8', TMPDIR: join(context.directory, 'root') },
     lineBytesMax: imageLimits.logLineBytesMax,
-    onStderrLine: context.log,
+    onStderrLine: (line) => {
+      said.push(line)
+      if (said.length > imageLimits.logLinesKept) said.shift()
+      context.detail(line)
+      const news = progress(line)
+      if (news !== undefined) context.log(news)
+    },
     consume: (stdout) =>
       writeTarLayer(stdout, {
         path: layerPath,
@@ -97,7 +106,7 @@ export async function buildDebian(
   if ('error' in consumed && isDiskFull(consumed.error)) {
     throw diskFull(context.directory, consumed.error)
   }
-  if (outcome.problem !== undefined) throw failure(source, context, outcome)
+  if (outcome.problem !== undefined) throw failure(source, context, outcome, said)
   if ('error' in consumed) throw consumed.error
   const { digest, sizeBytes } = consumed.value
   return {
@@ -175,8 +184,8 @@ function failure(
   source: SourceOf<'debian'>,
   context: BuildContext,
   outcome: { exitCode: number | undefined; timedOut: boolean; problem?: string },
+  logTail: readonly string[],
 ): ImageError {
-  const logTail = context.logTail()
   if (logTail.some((line) => line.includes('No space left on device'))) {
     return diskFull(context.directory, outcome.problem)
   }
@@ -193,7 +202,9 @@ function failure(
       },
     )
   }
-  return new ImageError('image_build_failed', `${name} could not be built: ${cause(outcome)}.`, {
+  const last = logTail.slice(-imageLimits.logLinesInMessage)
+  const message = [`${name} could not be built: ${cause(outcome)}:`, ...last].join('\n')
+  return new ImageError('image_build_failed', message, {
     hint: hintFor(logTail),
     logTail,
     ...(exitCode !== undefined && { exitCode }),

@@ -1,12 +1,16 @@
 /** What a caller of a build brings. */
 export interface BuildWait {
+  /** Gets the lines for a person who waits. */
   readonly onLog?: ((line: string) => void) | undefined
+  /** Gets what the programs of the build printed, line by line. */
+  readonly onDetail?: ((line: string) => void) | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 export interface BuildRun {
   readonly signal: AbortSignal
   readonly log: (line: string) => void
+  readonly detail: (line: string) => void
 }
 
 interface Running<T> {
@@ -47,9 +51,12 @@ export class SharedBuilds<T> {
     const log = (line: string): void => {
       for (const waiter of waiters) waiter.onLog?.(line)
     }
+    const detail = (line: string): void => {
+      for (const waiter of waiters) waiter.onDetail?.(line)
+    }
     // One turn later, so that the first waiter hears every line.
     const result = Promise.resolve()
-      .then(() => build({ signal: controller.signal, log }))
+      .then(() => build({ signal: controller.signal, log, detail }))
       .finally(() => this.#running.delete(key))
     result.catch(() => {})
     const running = { controller, waiters, result }

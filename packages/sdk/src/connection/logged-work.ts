@@ -5,11 +5,14 @@ import { isOutage } from './failure.ts'
 export interface LogOptions extends Waiting {
   /** Gets each line of the log as it comes. */
   readonly onLog?: (line: string) => void
+  /** Gets what the programs of the work print besides, line by line. */
+  readonly onDetail?: (line: string) => void
 }
 
 /** One line of the answer: of the log, or the last one. */
 export type WorkNews<T> =
   | { readonly kind: 'log'; readonly line: string }
+  | { readonly kind: 'detail'; readonly line: string }
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'error'; readonly error?: unknown }
 
@@ -24,7 +27,7 @@ export async function loggedWork<T>(
   options: LogOptions,
   parse: (line: unknown) => WorkNews<T>,
 ): Promise<T> {
-  const { signal, onLog } = options
+  const { signal, onLog, onDetail } = options
   const outage = context.connection.outage()
   for (;;) {
     try {
@@ -32,6 +35,7 @@ export async function loggedWork<T>(
         outage.over()
         const news = parse(JSON.parse(line))
         if (news.kind === 'log') onLog?.(news.line)
+        else if (news.kind === 'detail') onDetail?.(news.line)
         else if (news.kind === 'done') return news.value
         else throw SandlotError.fromEnvelope(errorEnvelope.parse({ error: news.error }))
       }

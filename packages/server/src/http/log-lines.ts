@@ -1,9 +1,17 @@
 import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 
+export interface LoggedWait {
+  readonly signal: AbortSignal
+  /** Takes a line for a person who waits. */
+  readonly onLog: (line: string) => void
+  /** Takes a line that a program of the work printed. */
+  readonly onDetail: (line: string) => void
+}
+
 export interface LoggedWork<T> {
   readonly signal: AbortSignal
-  readonly run: (wait: { signal: AbortSignal; onLog: (line: string) => void }) => Promise<T>
+  readonly run: (wait: LoggedWait) => Promise<T>
   /** The fields of the last line beside its kind. */
   readonly done: (value: T) => object
 }
@@ -14,17 +22,19 @@ export interface LoggedWork<T> {
  * reading ends the work.
  */
 export async function* logLines<T>({ signal, run, done }: LoggedWork<T>): AsyncGenerator<unknown> {
-  const lines: string[] = []
+  const lines: { readonly kind: 'log' | 'detail'; readonly line: string }[] = []
   let wake = Promise.withResolvers<void>()
   let dropped = 0
   const stop = new AbortController()
+  const put = (kind: 'log' | 'detail', line: string) => {
+    if (lines.length < SERVER_LIMITS.buildLinesWaiting) lines.push({ kind, line })
+    else dropped += 1
+    wake.resolve()
+  }
   const work = run({
     signal: AbortSignal.any([signal, stop.signal]),
-    onLog: (line) => {
-      if (lines.length < SERVER_LIMITS.buildLinesWaiting) lines.push(line)
-      else dropped += 1
-      wake.resolve()
-    },
+    onLog: (line) => put('log', line),
+    onDetail: (line) => put('detail', line),
   })
   let over = false
   work
@@ -35,9 +45,7 @@ export async function* logLines<T>({ signal, run, done }: LoggedWork<T>): AsyncG
     })
   try {
     for (;;) {
-      for (let line = lines.shift(); line !== undefined; line = lines.shift()) {
-        yield { kind: 'log', line }
-      }
+      for (let next = lines.shift(); next !== undefined; next = lines.shift()) yield next
       if (dropped > 0) yield { kind: 'log', line: `(${dropped} lines were not read in time)` }
       dropped = 0
       if (over && lines.length === 0) break

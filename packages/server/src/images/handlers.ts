@@ -1,8 +1,7 @@
 import { type ImageView, idOf, LIMITS, SandlotError } from '@sandlot/protocol'
 import type { Image, ImageStore } from '@sandlot/runtime'
-import { toSandlotError } from '../failure.ts'
-import type { Call, Handlers } from '../http/call.ts'
-import { SERVER_LIMITS } from '../limits.ts'
+import type { Handlers } from '../http/call.ts'
+import { logLines } from '../http/log-lines.ts'
 
 type ImageRoutes =
   | 'buildImage'
@@ -15,8 +14,12 @@ type ImageRoutes =
 
 export function imageHandlers(images: ImageStore): Pick<Handlers, ImageRoutes> {
   return {
-    // Its last line says how it ended, so that a build that fails after minutes of log has its error in the same place.
-    buildImage: async (call) => buildLines(images, call),
+    buildImage: async ({ body, signal }) =>
+      logLines({
+        signal,
+        run: (wait) => images.build(body, wait),
+        done: (image) => ({ image: imageViewOf(image) }),
+      }),
     listImages: async ({ query }) => {
       const all = await images.list()
       const from = query.after === undefined ? 0 : all.findIndex(({ id }) => id === query.after) + 1
@@ -45,46 +48,6 @@ export function imageHandlers(images: ImageStore): Pick<Handlers, ImageRoutes> {
           : await images.collectIntermediate({ signal })
       return { removed: gone.map(({ id }) => id), freedBytes }
     },
-  }
-}
-
-async function* buildLines(images: ImageStore, call: Call<'buildImage'>): AsyncGenerator<unknown> {
-  const lines: string[] = []
-  let wake = Promise.withResolvers<void>()
-  let dropped = 0
-  const stop = new AbortController()
-  const built = images.build(call.body, {
-    signal: AbortSignal.any([call.signal, stop.signal]),
-    onLog: (line) => {
-      if (lines.length < SERVER_LIMITS.buildLinesWaiting) lines.push(line)
-      else dropped += 1
-      wake.resolve()
-    },
-  })
-  let over = false
-  built
-    .catch(() => {})
-    .finally(() => {
-      over = true
-      wake.resolve()
-    })
-  try {
-    for (;;) {
-      for (let line = lines.shift(); line !== undefined; line = lines.shift()) {
-        yield { kind: 'log', line }
-      }
-      if (dropped > 0) yield { kind: 'log', line: `(${dropped} lines were not read in time)` }
-      dropped = 0
-      if (over && lines.length === 0) break
-      await wake.promise
-      wake = Promise.withResolvers()
-    }
-    yield await built.then(
-      (image) => ({ kind: 'done', image: imageViewOf(image) }),
-      (error) => ({ kind: 'error', error: toSandlotError(error).toEnvelope().error }),
-    )
-  } finally {
-    stop.abort()
   }
 }
 

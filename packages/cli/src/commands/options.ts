@@ -1,0 +1,21 @@
+/** From what Commander gives to what the SDK takes. */
+import { Failure } from '../failure.ts'
+
+/** `NAME=VALUE` each, as one object. */
+export function pairs(texts: readonly string[], option: string): Record<string, string> {
+  return Object.fromEntries(
+    texts.map((text) => {
+      const position = text.indexOf('=')
+      if (position <= 0)
+        throw new Failure(`${option} ${text} is not NAME=VALUE`, `write it as ${option} NAME=VALUE`)
+      return [text.slice(0, position), text.slice(position + 1)]
+    }),
+  )
+}
+
+/** Only what was given: an absent option is not the same as one that is undefined. */
+export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as never
+}
