@@ -51,10 +51,10 @@ async function tunnel(
     inner.write('HTTP/1.1 200 Connection established\r\n\r\n')
     joinConnections(inner, outer)
   } catch (error) {
-    const { status, text } = answerOf(error)
+    const { status, reason, text } = answerOf(error)
     const length = Buffer.byteLength(text)
     inner.end(
-      `HTTP/1.1 ${status} ${reasonOf(status)}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+      `HTTP/1.1 ${status} ${reason}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
         `Content-Length: ${length}\r\nConnection: close\r\n\r\n${text}`,
     )
   }
@@ -74,9 +74,9 @@ async function forward(
     const outer = await calls.open(target, inner, 'http')
     pass(request, response, url, outer)
   } catch (error) {
-    const { status, text } = answerOf(error)
+    const { status, reason, text } = answerOf(error)
     // What was to be sent is not read to its end.
-    response.writeHead(status, reasonOf(status), {
+    response.writeHead(status, reason, {
       'content-type': 'text/plain; charset=utf-8',
       ...(request.complete ? {} : { connection: 'close' }),
     })
@@ -139,20 +139,9 @@ function targetOfUrl(calls: RelayCalls, url: URL): Target {
   throw new Refusal('invalid', 'the address of the request names no host')
 }
 
-function answerOf(error: unknown): { status: number; text: string } {
+function answerOf(error: unknown): { status: number; reason: string; text: string } {
   const refusal =
     error instanceof Refusal ? error : new Refusal('unreachable', 'the connection failed')
-  return { status: refusal.status, text: `sandlot: ${refusal.message}\n` }
-}
-
-const REASONS: Readonly<Record<number, string>> = {
-  400: 'Bad Request',
-  403: 'Forbidden by network policy',
-  502: 'Bad Gateway',
-  503: 'Too many connections',
-  504: 'Gateway Timeout',
-}
-
-function reasonOf(status: number): string {
-  return REASONS[status] ?? 'Error'
+  const { status, reason, message } = refusal
+  return { status, reason, text: `sandlot: ${message}\n` }
 }

@@ -18,14 +18,31 @@ export const REFUSALS = {
 } as const
 export type RefusalKind = keyof typeof REFUSALS
 
+const REASONS: Readonly<Record<RefusalKind, string>> = {
+  not_allowed: 'Forbidden by network policy',
+  private_address: 'Forbidden by network policy: a private address',
+  limit: 'Too many connections',
+  unresolved: 'No such host',
+  unreachable: 'Bad Gateway',
+  timeout: 'Gateway Timeout',
+  invalid: 'Bad Request',
+}
+
 /** Why a connection is not made; the text is for whoever reads it inside. */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly kind: RefusalKind
+  /** For the line of an answer: of a tunnel that was refused, many clients show no more than that. ASCII. */
+  readonly reason: string
 
-  constructor(kind: RefusalKind, message: string, options: { cause?: unknown } = {}) {
-    super(message, options)
+  constructor(
+    kind: RefusalKind,
+    message: string,
+    options: { readonly cause?: unknown; readonly reason?: string } = {},
+  ) {
+    super(message, { cause: options.cause })
     this.kind = kind
+    this.reason = options.reason ?? REASONS[kind]
   }
 
   get status(): number {
@@ -39,6 +56,7 @@ export function notAllowed(target: Target, policy: NetworkPolicy): Refusal {
     'not_allowed',
     `${formatTarget(target)} is not allowed by the network policy of this sandbox, which is ${shown(policy)}. ` +
       `To allow it: network: { allow: ['${entry}'] }, or --allow ${entry}.`,
+    { reason: `${REASONS.not_allowed}: ${entry} is not in its allow` },
   )
 }
 

@@ -63,7 +63,9 @@ describe('CONNECT', () => {
     const inside = bed.connect()
     inside.write('CONNECT pypi.example:443 HTTP/1.1\r\n\r\n')
     const said = await readAll(inside)
-    expect(said).toMatch(/^HTTP\/1.1 403 Forbidden by network policy\r\n/)
+    expect(said).toMatch(
+      /^HTTP\/1.1 403 Forbidden by network policy: pypi.example is not in its allow\r\n/,
+    )
     expect(said).toContain('pypi.example:443 is not allowed')
     expect(said).toContain("network: { allow: ['pypi.example'] }")
     expect(said).toContain("'none'")

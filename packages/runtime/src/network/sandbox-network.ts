@@ -79,7 +79,10 @@ export class SandboxNetwork {
     this.#environment = environment
   }
 
-  /** Closes all connections, as before a checkpoint; later ones are taken as before. */
+  /**
+   * Closes all connections, as before a checkpoint; later ones are taken as before. A request to the guest that is made after this is
+   * answered when they are reset inside.
+   */
   closeAll(): void {
     this.#relay.closeAll()
   }
