@@ -86,6 +86,7 @@ export type { SystrapOptions } from './gvisor/runsc.ts'
 export { type SandboxSizes, sizesOf } from './gvisor/sizing.ts'
 export { trySandbox } from './gvisor/trial.ts'
 export type { OpenBlob } from './image/build.ts'
+export type { Collected } from './image/collector.ts'
 export type { DebianOptions } from './image/debian.ts'
 export { EXPORT_FORMATS, type ExportFormat } from './image/export/export.ts'
 export { defaultImageConfig, type Image, type ImageLayer } from './image/image.ts'
@@ -95,7 +96,6 @@ export type { ResolveId } from './image/resolve.ts'
 export { type BuildWait, SharedBuilds } from './image/shared-builds.ts'
 export type { OpenStepMachine, StepMachine, StepMachineRequest } from './image/steps/machine.ts'
 export {
-  type Collected,
   type ExtendRequest,
   type ImageStore,
   type ImageStoreOptions,

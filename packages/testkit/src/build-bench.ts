@@ -64,14 +64,13 @@ export async function buildBench(
   }
 }
 
-/** Its sandboxes begin empty: whatever lies in them afterwards is the difference. */
 async function fakeMachine(driver: FakeDriver, id: string): Promise<StepMachine> {
   const spec: SandboxSpec = { id, layers: [], limits, hostname: 'build', detachedMs: 60_000 }
   const sandbox = await driver.create(spec)
   return {
     guest: sandbox.guest,
     env: { PROXY: 'http://relay' },
-    difference: () => sandbox.guest.tar.out('main', '/'),
+    difference: (wait) => sandbox.guest.tar.difference('main', {}, wait),
     explain: async (error) => error,
     [Symbol.asyncDispose]: async () => {
       await driver.stop(sandbox)

@@ -121,6 +121,15 @@ test('steps on the way are no images that a list shows, until somebody asks for 
   expect((await at.store.find(image.id))?.intermediate).toBeUndefined()
 })
 
+test('a step that changes nothing leaves what it was made over an image that a list shows', async () => {
+  await using at = await buildBench(shell())
+  const base = await at.store.build(baseOf(at))
+  const image = await at.build(baseOf(at), [run('true'), run('write /a')])
+  expect((await at.store.list()).map(({ id }) => id)).toEqual([base.id, image.id])
+  const same = await at.build(baseOf(at), [run('true')])
+  expect(same.id).toBe(base.id)
+})
+
 test('a build over an image’s id begins at that image', async () => {
   await using at = await buildBench(shell())
   const base = await at.store.build(baseOf(at))

@@ -27,8 +27,9 @@ export async function publishImage(built: BuiltImage, publishing: Publishing): P
   const layers = []
   for (const layer of built.layers) layers.push(await files.publishLayer(layer))
   const known = await files.find(id)
-  // What came out of a sandbox, and now is built as well, is an image like any other.
-  const keepsSource = known && !known.intermediate && known.source.kind !== 'id'
+  const isAsked = known !== undefined && !known.intermediate
+  // What came out of a sandbox, and now is asked for by its steps, is an image like any other.
+  const keepsSource = isAsked && (intermediate || known.source.kind !== 'id')
   const image: Image = {
     id,
     digest,
@@ -37,7 +38,7 @@ export async function publishImage(built: BuiltImage, publishing: Publishing): P
     sizeBytes: layers.reduce((sum, layer) => sum + layer.sizeBytes, 0),
     createdAtMs: known?.createdAtMs ?? now(),
     source: keepsSource ? known.source : source,
-    ...(intermediate && (known?.intermediate ?? true) ? { intermediate } : {}),
+    ...(intermediate && !isAsked ? { intermediate } : {}),
   }
   await files.publishImage(image, directory)
   if (key !== undefined) await files.publishKey(key, id, directory)

@@ -2,7 +2,7 @@ import type { ImageSource } from '@sandlot/protocol'
 import { registryOptions } from '../config.ts'
 import type { OpenBlob } from './build.ts'
 import { ImageBuilder } from './builder.ts'
-import { imagesToCollect } from './collection.ts'
+import { type Collected, ImageCollector } from './collector.ts'
 import type { DebianOptions } from './debian.ts'
 import { extendImage } from './difference-image.ts'
 import { type ExportFormat, exported } from './export/export.ts'
@@ -11,7 +11,6 @@ import type { Image } from './image.ts'
 import { ImageError } from './image-error.ts'
 import { fileDigest, ImageFiles, STORE_LOCK } from './image-files.ts'
 import { ImageTrees } from './image-trees.ts'
-import { imageLimits } from './limits.ts'
 import { Pins } from './pins.ts'
 import type { RegistryOptions } from './registry.ts'
 import { type ResolveId, resolvedSource } from './resolve.ts'
@@ -88,11 +87,6 @@ export interface ExtendRequest {
   readonly difference: AsyncIterable<Uint8Array>
 }
 
-export interface Collected {
-  readonly images: readonly Image[]
-  readonly freedBytes: number
-}
-
 export interface LayerProblem {
   readonly digest: string
   readonly problem: 'missing' | 'damaged'
@@ -123,16 +117,17 @@ class FileImageStore implements ImageStore {
   readonly #options: ImageStoreOptions
   readonly #files: ImageFiles
   readonly #pins = new Pins()
-  readonly #removing = new Set<string>()
+  readonly #collector: ImageCollector
   readonly #registry: RegistryOptions
   readonly #builder: ImageBuilder
   readonly #closing = new AbortController()
-  #collecting: Promise<unknown> | undefined
 
   constructor(options: ImageStoreOptions, files: ImageFiles) {
     this.#options = options
     this.#files = files
     this.#registry = options.registry ?? registryOptions()
+    const { sizeBytesMax } = options
+    this.#collector = new ImageCollector({ files, pins: this.#pins, sizeBytesMax })
     this.#builder = new ImageBuilder({
       files,
       pins: this.#pins,
@@ -141,7 +136,7 @@ class FileImageStore implements ImageStore {
       registry: this.#registry,
       openMachine: options.openMachine ?? noMachine,
       now: options.now ?? Date.now,
-      onPublished: () => this.#collectSoon(),
+      onPublished: () => this.#collector.collectSoon(),
     })
   }
 
@@ -165,7 +160,7 @@ class FileImageStore implements ImageStore {
       now: this.#options.now ?? Date.now,
       signal: wait.signal ? AbortSignal.any([wait.signal, closing]) : closing,
     })
-    this.#collectSoon()
+    this.#collector.collectSoon()
     return image
   }
 
@@ -195,7 +190,8 @@ class FileImageStore implements ImageStore {
   }
 
   async pin(id: string): Promise<PinnedImage> {
-    if (this.#removing.has(id)) return { image: await this.get(id), [Symbol.dispose]: () => {} }
+    if (this.#collector.isRemoving(id))
+      return { image: await this.get(id), [Symbol.dispose]: () => {} }
     const held = this.#pins.hold(id)
     try {
       held.pinned.image ??= await this.get(id)
@@ -215,17 +211,15 @@ class FileImageStore implements ImageStore {
         hint: 'Stop the sandboxes that were made from it, then remove it.',
       })
     }
-    await this.#remove([await this.get(id)])
+    await this.#collector.remove([await this.get(id)])
   }
 
   async collect(sizeBytesMax: number, wait: ImageWait = {}): Promise<Collected> {
-    return await this.#collect({ sizeBytesMax, usedBeforeMs: Number.POSITIVE_INFINITY }, wait)
+    return await this.#collector.collect(sizeBytesMax, wait)
   }
 
   async collectIntermediate(wait: ImageWait = {}): Promise<Collected> {
-    using _lock = await this.#lock(wait.signal)
-    const all = await this.#files.list()
-    return await this.#remove(all.filter(({ intermediate }) => intermediate))
+    return await this.#collector.collectIntermediate(wait)
   }
 
   async *export(id: string, format: ExportFormat): AsyncGenerator<Uint8Array> {
@@ -248,43 +242,7 @@ class FileImageStore implements ImageStore {
     const reason = new Error('the image store is closing')
     this.#closing.abort(reason)
     await this.#builder.close(reason)
-    await this.#collecting
-  }
-
-  /** Not waited for by a build. One at a time; it fails without a word, since the next build asks again. */
-  #collectSoon(): void {
-    const { sizeBytesMax } = this.#options
-    if (sizeBytesMax === undefined || this.#closing.signal.aborted) return
-    const usedBeforeMs = Date.now() - imageLimits.collectedAfterMs
-    this.#collecting ??= this.#collect({ sizeBytesMax, usedBeforeMs }, this.#closing)
-      .catch(() => {})
-      .finally(() => {
-        this.#collecting = undefined
-      })
-  }
-
-  async #collect(
-    room: { readonly sizeBytesMax: number; readonly usedBeforeMs: number },
-    wait: ImageWait,
-  ): Promise<Collected> {
-    using _lock = await this.#lock(wait.signal)
-    const candidates = []
-    for (const image of await this.#files.list()) {
-      candidates.push({ image, usedAtMs: await this.#files.usedAtMs(image.id) })
-    }
-    const gone = imagesToCollect(candidates, { ...room, isPinned: (id) => this.#pins.has(id) })
-    return await this.#remove(gone)
-  }
-
-  /** Only with the lock of the store. What is pinned stays. */
-  async #remove(images: readonly Image[]): Promise<Collected> {
-    const gone = images.filter(({ id }) => !this.#pins.has(id))
-    for (const { id } of gone) this.#removing.add(id)
-    try {
-      return { images: gone, ...(await this.#files.remove(gone)) }
-    } finally {
-      for (const { id } of gone) this.#removing.delete(id)
-    }
+    await this.#collector.close()
   }
 
   async #lock(signal: AbortSignal | undefined): Promise<Disposable> {

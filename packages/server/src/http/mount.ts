@@ -181,9 +181,19 @@ function routeOf(mounted: RouteName, method: string | undefined): RouteName | un
 }
 
 function parseBody(route: Route, json: unknown): unknown {
-  const parsed = (route.body as z.ZodType).safeParse(json)
+  const parsed = parsedAs(route.body as z.ZodType, json)
   if (!parsed.success) throw invalidRequest('body', parsed.error)
   return parsed.data
+}
+
+/** A schema that contains itself is read recursively: what lies too deep in itself is the client's doing. */
+function parsedAs(schema: z.ZodType, json: unknown): z.ZodSafeParseResult<unknown> {
+  try {
+    return schema.safeParse(json)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new SandlotError('invalid_request', 'body: lies too deep in itself', { cause: error })
+  }
 }
 
 function readKey(incoming: IncomingMessage): string | undefined {

@@ -1,6 +1,14 @@
 import { availableParallelism } from 'node:os'
 import { formatSize, newId, type Resources, SandlotError } from '@sandlot/protocol'
-import { ImageError, type OpenStepMachine, type StepMachine } from '@sandlot/runtime'
+import {
+  DriverError,
+  GuestError,
+  GuestLost,
+  GuestTimeout,
+  ImageError,
+  type OpenStepMachine,
+  type StepMachine,
+} from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Lent } from '../node/lend.ts'
 import type { Node } from '../node/node.ts'
@@ -58,12 +66,17 @@ function machineOf(
   return {
     guest: lent.guest,
     difference: (wait) => lent.guest.tar.difference('main', {}, wait),
-    explain: async (error) => meaning(await lent.explain(error), resources),
+    explain: async (error) =>
+      isOfSandbox(error) ? meaning(await lent.explain(error), resources) : error,
     [Symbol.asyncDispose]: async () => {
       lent[Symbol.dispose]()
       await release()
     },
   }
+}
+
+function isOfSandbox(error: unknown): boolean {
+  return [GuestError, GuestLost, GuestTimeout, DriverError].some((kind) => error instanceof kind)
 }
 
 /** Much memory is a limit, not a request: a build uses it for a moment, and most need little. */

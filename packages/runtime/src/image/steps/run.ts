@@ -27,6 +27,7 @@ export async function runLayer(
     const written = await writeTarLayer(tar, { path: layerPath, settled: true, onLog: context.log })
     return written.root.children.size === 0 ? undefined : written
   } catch (error) {
+    signal.throwIfAborted()
     throw await machine.explain(error)
   }
 }

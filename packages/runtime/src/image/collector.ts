@@ -1,0 +1,96 @@
+import { imagesToCollect } from './collection.ts'
+import { acquireFileLock } from './file-lock.ts'
+import type { Image } from './image.ts'
+import { type ImageFiles, STORE_LOCK } from './image-files.ts'
+import { imageLimits } from './limits.ts'
+import type { Pins } from './pins.ts'
+
+export interface Collected {
+  readonly images: readonly Image[]
+  readonly freedBytes: number
+}
+
+export interface CollectorOptions {
+  readonly files: ImageFiles
+  readonly pins: Pins
+  /** Undefined: there is no limit. */
+  readonly sizeBytesMax: number | undefined
+}
+
+interface CollectWait {
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Removes what nothing uses. Images are looked at and removed under the lock of the store. */
+export class ImageCollector {
+  readonly #options: CollectorOptions
+  readonly #removing = new Set<string>()
+  readonly #closing = new AbortController()
+  #collecting: Promise<unknown> | undefined
+
+  constructor(options: CollectorOptions) {
+    this.#options = options
+  }
+
+  isRemoving(id: string): boolean {
+    return this.#removing.has(id)
+  }
+
+  async collect(sizeBytesMax: number, wait: CollectWait = {}): Promise<Collected> {
+    return await this.#collect({ sizeBytesMax, usedBeforeMs: Number.POSITIVE_INFINITY }, wait)
+  }
+
+  async collectIntermediate(wait: CollectWait = {}): Promise<Collected> {
+    using _lock = await this.#lock(wait.signal)
+    const all = await this.#options.files.list()
+    return await this.remove(all.filter(({ intermediate }) => intermediate))
+  }
+
+  /** Not waited for by a build. One at a time; it fails without a word, since the next build asks again. */
+  collectSoon(): void {
+    const { sizeBytesMax } = this.#options
+    if (sizeBytesMax === undefined || this.#closing.signal.aborted) return
+    const usedBeforeMs = Date.now() - imageLimits.collectedAfterMs
+    this.#collecting ??= this.#collect({ sizeBytesMax, usedBeforeMs }, this.#closing)
+      .catch(() => {})
+      .finally(() => {
+        this.#collecting = undefined
+      })
+  }
+
+  /** Only with the lock of the store. What is pinned stays. */
+  async remove(images: readonly Image[]): Promise<Collected> {
+    const gone = images.filter(({ id }) => !this.#options.pins.has(id))
+    for (const { id } of gone) this.#removing.add(id)
+    try {
+      return { images: gone, ...(await this.#options.files.remove(gone)) }
+    } finally {
+      for (const { id } of gone) this.#removing.delete(id)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the image store is closing'))
+    await this.#collecting
+  }
+
+  async #collect(
+    room: { readonly sizeBytesMax: number; readonly usedBeforeMs: number },
+    wait: CollectWait,
+  ): Promise<Collected> {
+    const { files, pins } = this.#options
+    using _lock = await this.#lock(wait.signal)
+    const candidates = []
+    for (const image of await files.list()) {
+      candidates.push({ image, usedAtMs: await files.usedAtMs(image.id) })
+    }
+    return await this.remove(
+      imagesToCollect(candidates, { ...room, isPinned: (id) => pins.has(id) }),
+    )
+  }
+
+  async #lock(signal: AbortSignal | undefined): Promise<Disposable> {
+    const { files } = this.#options
+    return await acquireFileLock(files.lockPath(STORE_LOCK), signal ?? this.#closing.signal)
+  }
+}
