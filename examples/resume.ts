@@ -2,7 +2,7 @@
  * A run that survives its trainer. Start it, end it with Ctrl-C, start it again: the run is found by its name, and the rows go on
  * behind the cursor that was saved with the checkpoint.
  */
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Image, Sandlot } from 'sandlot'
@@ -28,6 +28,8 @@ let handled = saved?.handled ?? 0
 for await (const row of run.results(saved ? { from: saved.cursor } : {})) {
   handled++
   console.log(`${handled}: ${row.key} ${row.outcome} ${row.reward}`)
-  await writeFile(checkpoint, JSON.stringify({ cursor: row.cursor, handled }))
+  // Renamed into place: a Ctrl-C in the middle of writing leaves the checkpoint before.
+  await writeFile(`${checkpoint}.next`, JSON.stringify({ cursor: row.cursor, handled }))
+  await rename(`${checkpoint}.next`, checkpoint)
 }
 console.log(await run.report())

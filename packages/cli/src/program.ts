@@ -1,5 +1,6 @@
 /** Every verb with its options; what a verb does stands in `commands/`, loaded when it is called. */
 import { Command } from 'commander'
+import { explainErrors } from './explain-errors.ts'
 import { addImageVerbs } from './image-verbs.ts'
 import { collect, naturalNumber, portNumber, positiveNumber, wholeNumber } from './option-values.ts'
 
@@ -8,7 +9,6 @@ export function makeProgram(): Command {
   const program = new Command('sandlot')
     .description('Self-hosted parallel sandboxes for reinforcement-learning rollouts')
     .version('0.1.0')
-    .showHelpAfterError('(run `sandlot help` for the verbs)')
     .enablePositionalOptions()
     // A command line that can't be parsed is thrown: the exit code is the caller's to choose.
     .exitOverride()
@@ -18,6 +18,7 @@ export function makeProgram(): Command {
   addTemplateVerbs(program)
   addRunVerbs(program)
   addDevelopmentVerbs(program)
+  explainErrors(program)
   return program
 }
 

@@ -1,0 +1,82 @@
+/** The programs of `examples/` as their readers run them: the very files, each a process of its own, with a daemon to join. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { story } from './harness/story.ts'
+
+const examples = fileURLToPath(new URL('../examples', import.meta.url))
+
+await story('the examples', { pool: 2 }, (given) => {
+  let folder = ''
+  beforeAll(async () => {
+    folder = await mkdtemp('/var/tmp/sandlot-e2e-examples-')
+  })
+  afterAll(async () => await rm(folder, { recursive: true, force: true }))
+
+  const start = (name: string): ChildProcessByStdio<null, Readable, null> => {
+    const { runDirectory } = given.daemon
+    return spawn(process.execPath, [join(examples, name)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, SANDLOT_RUN_DIRECTORY: runDirectory, TMPDIR: folder },
+    })
+  }
+
+  /** All that it prints; at the line that `interrupts` says it gets a Ctrl-C. */
+  const linesOf = async (
+    name: string,
+    interrupts: (line: string) => boolean = () => false,
+  ): Promise<{ readonly lines: readonly string[]; readonly code: number | null }> => {
+    const child = start(name)
+    const closed = once(child, 'close')
+    const lines: string[] = []
+    createInterface(child.stdout).on('line', (line) => {
+      lines.push(line)
+      if (interrupts(line)) child.kill('SIGINT')
+    })
+    const [code] = await closed
+    return { lines, code }
+  }
+
+  test('there is none that is not run here', async () => {
+    expect((await readdir(examples)).sort()).toEqual(['quickstart.ts', 'resume.ts', 'sandbox.ts'])
+  })
+
+  test('quickstart.ts', async () => {
+    const { lines, code } = await linesOf('quickstart.ts')
+    expect([...lines].sort()).toEqual(['double graded 1', 'shout graded 0'])
+    expect(code).toBe(0)
+  })
+
+  test('sandbox.ts', async () => {
+    const { lines, code } = await linesOf('sandbox.ts')
+    expect(lines).toEqual([
+      ...['line 0', 'line 1', 'line 2', 'exit code 0', 'said to its stdin'],
+      "{ timedOut: true, stdout: 'so far\\n' }",
+      'for i in range(3): print("line", i, flush=True)',
+    ])
+    expect(code).toBe(0)
+    expect(await readdir(folder)).toEqual([])
+  })
+
+  test('resume.ts goes on where Ctrl-C ended it', async () => {
+    const first = await linesOf('resume.ts', (line) => line.startsWith('10:'))
+    expect(first.code).toBe(null)
+    const checkpoint = join(folder, 'sandlot-resume.json')
+    const { handled } = JSON.parse(await readFile(checkpoint, 'utf8'))
+    const second = await linesOf('resume.ts')
+    expect(second.code).toBe(0)
+    const rows = second.lines.filter((line) => /^\d+: /.test(line))
+    expect(rows.map((line) => Number.parseInt(line, 10))).toEqual(
+      Array.from({ length: 50 - handled }, (_, n) => handled + n + 1),
+    )
+    const all = [...first.lines, ...rows]
+    const keys = all.map((line) => /^\d+: (square-\d+) graded 1$/.exec(line)?.[1])
+    expect(keys).not.toContain(undefined)
+    expect(new Set(keys).size).toBe(50)
+  })
+})
