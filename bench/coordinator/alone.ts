@@ -36,6 +36,7 @@ export async function openCoordinator(directory: string): Promise<CoordinatorAlo
     room: ROOM,
     poolTarget: 0,
     creationsMax: CREATIONS_MAX,
+    checkpointDirectory: join(directory, 'checkpoints'),
   })
   const coordinator = opening.use(
     new Coordinator({

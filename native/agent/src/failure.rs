@@ -19,12 +19,13 @@ pub enum Code {
     ExecUnknown,
     ExecExists,
     Limit,
+    Busy,
     Cancelled,
     Io,
 }
 
 impl Code {
-    const ALL: [(Code, &'static str); 18] = [
+    const ALL: [(Code, &'static str); 19] = [
         (Code::Invalid, "invalid"),
         (Code::Unsupported, "unsupported"),
         (Code::NotFound, "not_found"),
@@ -41,6 +42,7 @@ impl Code {
         (Code::ExecUnknown, "exec_unknown"),
         (Code::ExecExists, "exec_exists"),
         (Code::Limit, "limit"),
+        (Code::Busy, "busy"),
         (Code::Cancelled, "cancelled"),
         (Code::Io, "io"),
     ];

@@ -18,7 +18,7 @@ use crate::streams::Stream;
 impl Agent {
     pub fn request_freeze(&mut self, id: u32) -> Outcome<()> {
         if self.worlds.iter().any(|world| world.in_transition()) {
-            return Err(Failure::new(Code::Limit, "a world is being made or ended"));
+            return Err(Failure::new(Code::Busy, "a world is being made or ended"));
         }
         self.frozen_since_ms.get_or_insert(now_ms());
         self.succeed(id, pack::map());

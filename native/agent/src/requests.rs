@@ -8,7 +8,7 @@ impl Agent {
     pub fn request(&mut self, stream: u32, payload: &[u8]) -> Outcome<()> {
         let fields = pack::parse_map(payload)?;
         if self.frozen() && !matches!(fields.bytes("op")?, b"freeze" | b"thaw") {
-            return Err(Failure::new(Code::Limit, "the sandbox is being saved"));
+            return Err(Failure::new(Code::Busy, "the sandbox is being saved"));
         }
         match fields.bytes("op")? {
             b"freeze" => self.request_freeze(stream),

@@ -104,6 +104,7 @@ function addSandboxVerbs(program: Command): void {
     )
     .option('--packages', 'let it reach the package mirrors of the machine')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
+    .option('--checkpointable', 'its memory can be saved: pause, fork, memory snapshots')
     .action(async (options) => (await import('./commands/sandboxes.ts')).createCommand(options))
   sandbox
     .command('exec')
@@ -125,6 +126,18 @@ function addSandboxVerbs(program: Command): void {
     .description('stop sandboxes with all that runs in them')
     .argument('<id...>')
     .action(async (ids) => (await import('./commands/sandboxes.ts')).stopCommand(ids))
+  sandbox
+    .command('pause')
+    .description(
+      'save the memory of sandboxes to disk, and take nothing of the machine until they are resumed',
+    )
+    .argument('<id...>')
+    .action(async (ids) => (await import('./commands/sandboxes.ts')).pauseCommand(ids))
+  sandbox
+    .command('resume')
+    .description('let paused sandboxes go on')
+    .argument('<id...>')
+    .action(async (ids) => (await import('./commands/sandboxes.ts')).resumeCommand(ids))
   sandbox
     .command('logs')
     .description('list the commands of a sandbox, or print the output of one')

@@ -54,6 +54,18 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'A sandbox is never used again after it ended: create a new one. `sandlot sandbox logs` tells how this one ended.',
   },
+  sandbox_paused: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Resume it first: `sandbox.resume()` or `sandlot sandbox resume`.',
+  },
+  sandbox_busy: {
+    status: 503,
+    fault: 'capacity',
+    retry: true,
+    hint: 'Its memory is being saved: try again in a moment.',
+  },
   image_unknown: {
     status: 404,
     fault: 'caller',

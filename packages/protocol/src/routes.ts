@@ -79,6 +79,21 @@ export const ROUTES = {
     status: 200,
   },
 
+  pauseSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/pause',
+    summary: 'Save the memory of a sandbox to disk, and end it until it is resumed',
+    answer: sandboxView,
+    status: 200,
+  },
+  resumeSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/resume',
+    summary: 'Let a paused sandbox go on',
+    answer: sandboxView,
+    status: 200,
+  },
+
   runExec: {
     method: 'POST',
     path: '/v1/sandboxes/:id/exec',

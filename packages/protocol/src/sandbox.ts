@@ -27,6 +27,11 @@ export const sandboxCreate = z
     /** How long it lives at most. Default: no end. */
     lifetime: durationOf(LIMITS.lifeMsMin, 'no end').optional(),
     tags: tags.optional(),
+    /**
+     * Its memory can be saved: `pause`, `fork` and `snapshot` of kind `memory`. It starts cold then, never from the pool. Default:
+     * false.
+     */
+    checkpointable: z.boolean().optional(),
   })
   .strict()
 export type SandboxCreateInput = z.input<typeof sandboxCreate>
@@ -34,8 +39,12 @@ export type SandboxCreate = z.output<typeof sandboxCreate>
 
 export const KEEP_WARM_DEFAULT_MS = 600_000
 
-export const SANDBOX_STATES = ['starting', 'running', 'stopping', 'stopped'] as const
+export const SANDBOX_STATES = ['starting', 'running', 'paused', 'stopping', 'stopped'] as const
 export type SandboxState = (typeof SANDBOX_STATES)[number]
+
+/** How a sandbox came up: from a blank of the pool, by a start of its own, or from saved memory. */
+export const SANDBOX_ORIGINS = ['pool', 'cold', 'restored'] as const
+export type SandboxOrigin = (typeof SANDBOX_ORIGINS)[number]
 
 /** How a sandbox ended. `expired`: its lifetime or keep-warm time was over. */
 export const SANDBOX_ENDINGS = [
@@ -68,6 +77,11 @@ export const sandboxView = z.object({
   createdAtMs: z.number(),
   /** From the request to the world being open. */
   createMs: z.number().optional(),
+  origin: z.enum(SANDBOX_ORIGINS).optional(),
+  /** Whether its memory can be saved. Default: no. */
+  checkpointable: z.boolean().optional(),
+  /** The sandbox that it is a copy of. */
+  parent: z.string().optional(),
   /** Where its streams can be reached: today the daemon itself. */
   endpoint: z.string(),
   ending: z

@@ -45,6 +45,7 @@ import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
 import { fileHandlers } from './sandboxes/files.ts'
 import { lifeHandlers } from './sandboxes/life.ts'
+import { memoryHandlers } from './sandboxes/memory.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
 import { watchStalls } from './stall-watch.ts'
@@ -183,6 +184,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     },
     poolTarget: options.poolTarget,
     creationsMax: options.creationsMax,
+    checkpointDirectory: join(options.dataDirectory, 'checkpoints'),
     numbers: metrics,
   })
   opened.node = node
@@ -227,6 +229,7 @@ async function openApi(
     ...healthHandler(serving),
     ...metricsHandler(metrics),
     ...lifeHandlers(node, systemClock),
+    ...memoryHandlers(node, systemClock),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
     ...imageHandlers(images),

@@ -83,6 +83,7 @@ const GUEST_CODES = {
   exec_unknown: 'exec_unknown',
   exec_exists: 'idempotency_conflict',
   limit: 'sandbox_limit',
+  busy: 'sandbox_busy',
   cancelled: 'cancelled',
   io: 'file_failed',
 } as const satisfies Record<GuestErrorCode, ErrorCode>

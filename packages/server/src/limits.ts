@@ -31,6 +31,10 @@ export const SERVER_LIMITS = {
   detachedMs: 600_000,
   /** A checkout or a cold start. */
   createMs: 60_000,
+  /** Saving the memory of a sandbox, or restoring it. */
+  memoryMs: 120_000,
+  /** A resume that waits for room. */
+  resumeWaitMs: 10_000,
   /** Ending a sandbox. */
   stopMs: 30_000,
   stopTries: 3,

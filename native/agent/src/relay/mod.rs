@@ -61,7 +61,7 @@ impl Agent {
         let room = self.relay.open < RELAYED_MAX
             && self.streams.count() < STREAMS_MAX
             && !self.connection.busy();
-        let interest = Interest::READ.if_true(self.relay.taking && room);
+        let interest = Interest::READ.if_true(self.relay.taking && room && !self.frozen());
         for listener in &mut self.relay.listeners {
             listener.watch(&self.poller, interest);
         }

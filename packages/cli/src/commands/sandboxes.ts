@@ -49,19 +49,20 @@ export interface CreateOptions {
   readonly tag?: readonly string[]
   readonly allow?: readonly string[]
   readonly packages?: boolean
+  readonly checkpointable?: boolean
 }
 
 /** Prints the id of the new sandbox. */
 export async function createCommand(options: CreateOptions): Promise<void> {
   await using client = new Sandlot()
   using interrupted = interruption()
-  const { memory, cpu, disk, pids, keepWarm, lifetime } = options
+  const { memory, cpu, disk, pids, keepWarm, lifetime, checkpointable } = options
   const from = await imageOf(client, options.from, interrupted.signal)
   const sandbox = await client.sandboxes.create({
     from,
     signal: interrupted.signal,
     resources: { ...given({ memory, cpu, disk, pids }) },
-    ...given({ keepWarm, lifetime, network: networkOf(options) }),
+    ...given({ keepWarm, lifetime, checkpointable, network: networkOf(options) }),
     env: pairs(options.env ?? [], '--env'),
     tags: pairs(options.tag ?? [], '--tag'),
   })
@@ -122,6 +123,23 @@ export async function stopCommand(ids: readonly string[]): Promise<void> {
     const sandbox = await client.sandboxes.get(id)
     const { ending } = await sandbox.stop()
     printLine(`${id} ${ending?.kind ?? 'stopped'}`)
+  }
+}
+
+/** Saves the memory of sandboxes, which then take no room. */
+export async function pauseCommand(ids: readonly string[]): Promise<void> {
+  await using client = new Sandlot()
+  for (const id of ids) {
+    const { state } = await (await client.sandboxes.get(id)).pause()
+    printLine(`${id} ${state}`)
+  }
+}
+
+export async function resumeCommand(ids: readonly string[]): Promise<void> {
+  await using client = new Sandlot()
+  for (const id of ids) {
+    const { state } = await (await client.sandboxes.get(id)).resume()
+    printLine(`${id} ${state}`)
   }
 }
 

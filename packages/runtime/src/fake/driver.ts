@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type Blank,
@@ -117,6 +119,7 @@ export class FakeDriver implements RuntimeDriver {
     const saved = this.capabilities.memorySnapshot && spec.checkpointable === true
     if (!saved) throw unsupported('memory snapshots of this sandbox')
     const facts = factsOf(spec)
+    await mkdir(directory, { recursive: true })
     this.machine.checkpoints.set(directory, { facts, memory: guest.save() })
     if (!options.leaveRunning) await this.stop(sandbox)
     return facts
@@ -124,7 +127,7 @@ export class FakeDriver implements RuntimeDriver {
 
   async restore(spec: SandboxSpec, directory: string, wait: Wait = {}): Promise<Sandbox> {
     if (!this.capabilities.memorySnapshot) throw unsupported('memory snapshots')
-    const saved = this.machine.checkpoints.get(directory)
+    const saved = existsSync(directory) ? this.machine.checkpoints.get(directory) : undefined
     if (!saved || !isDeepStrictEqual(saved.facts, factsOf(spec))) {
       throw new DriverError('snapshot_incompatible', 'the checkpoint is another one', {
         hint: 'take the snapshot again',

@@ -10,7 +10,7 @@ export interface FakeCheckpoint {
 
 /** Where fake sandboxes live. It outlives a driver, as a machine outlives a daemon. */
 export class FakeMachine {
-  /** By directory. Nothing is written there. */
+  /** By directory; there is nothing in it, but that it is there. */
   readonly checkpoints = new Map<string, FakeCheckpoint>()
   readonly #sandboxes = new Map<string, FakeSandbox>()
 

@@ -16,6 +16,7 @@ export const GUEST_ERROR_CODES = [
   'exec_unknown',
   'exec_exists',
   'limit',
+  'busy',
   'cancelled',
   'io',
 ] as const

@@ -78,7 +78,7 @@ export interface Guest {
 
   /**
    * The agent stands still until `thaw`, so that its memory can be saved: no time of its own runs out, nothing else is answered.
-   * Calls under way go on afterwards. Fails with `limit` while a world is being opened or ended. Idempotent.
+   * Calls under way go on afterwards. Fails with `busy` while a world is being opened or ended. Idempotent.
    */
   freeze(wait?: GuestWait): Promise<void>
 

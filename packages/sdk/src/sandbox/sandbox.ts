@@ -91,6 +91,19 @@ export class Sandbox implements AsyncDisposable {
     return await this.#json<SandboxView>('getSandbox', options)
   }
 
+  /**
+   * Its memory goes to disk, and nothing of it stays in the machine until `resume`: what runs in it goes on there. Streams end with
+   * `sandbox_paused`. It survives a restart of the daemon, and no time passes for it. For one created with `checkpointable: true`.
+   */
+  async pause(options: Waiting = {}): Promise<SandboxView> {
+    return await this.#json<SandboxView>('pauseSandbox', options)
+  }
+
+  /** It goes on where it was paused. Idempotent. Throws `capacity` while the machine has no room for it. */
+  async resume(options: Waiting = {}): Promise<SandboxView> {
+    return await this.#json<SandboxView>('resumeSandbox', options)
+  }
+
   /** Ends it with everything that runs in it. Idempotent. */
   async stop(options: Waiting = {}): Promise<SandboxView> {
     const parameters = { id: this.id }
@@ -101,7 +114,10 @@ export class Sandbox implements AsyncDisposable {
     await this.stop()
   }
 
-  async #json<T>(route: 'getSandbox' | 'listExecs', { signal }: Waiting): Promise<T> {
+  async #json<T>(
+    route: 'getSandbox' | 'listExecs' | 'pauseSandbox' | 'resumeSandbox',
+    { signal }: Waiting,
+  ): Promise<T> {
     using joined = joinSignals(signal, this.#signal)
     const parameters = { id: this.id }
     return await this.#context.http.json<T>(route, { parameters, signal: joined.signal })

@@ -15,6 +15,7 @@ export function scopeOf(name: RouteName): Scope {
 /** What is refused while the daemon drains: whatever begins work that would hold it up. Tasks only wait. */
 export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
   'createSandbox',
+  'resumeSandbox',
   'runExec',
   'buildImage',
   'prepareTemplate',

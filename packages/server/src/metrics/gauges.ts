@@ -84,6 +84,8 @@ function sandboxStates(node: Node): Numbers {
   const states: Record<string, number> = Object.fromEntries(
     SANDBOX_STATES.filter((state) => state !== 'stopped').map((state) => [state, 0]),
   )
-  for (const { state } of node.sandboxes.entries.values()) states[state] = (states[state] ?? 0) + 1
+  for (const { shownState } of node.sandboxes.entries.values()) {
+    states[shownState] = (states[shownState] ?? 0) + 1
+  }
   return states
 }

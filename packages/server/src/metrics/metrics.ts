@@ -1,4 +1,4 @@
-import type { ErrorCode, SandboxEnding } from '@sandlot/protocol'
+import type { ErrorCode, SandboxEnding, SandboxOrigin } from '@sandlot/protocol'
 import type { RelayNews } from '@sandlot/runtime'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Handlers } from '../http/call.ts'
@@ -66,7 +66,7 @@ export class Metrics implements NodeNumbers {
     this.#streams.inc({ op, code })
   }
 
-  created(origin: 'pool' | 'cold', elapsedMs: number): void {
+  created(origin: SandboxOrigin, elapsedMs: number): void {
     this.#created.observe({ origin }, elapsedMs / 1_000)
   }
 

@@ -10,7 +10,7 @@ interface DraftParts {
 
 /** What is known of a sandbox before its image is read. */
 export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRecord {
-  const { sandbox, project, owner, epoch, image, resources } = request
+  const { sandbox, project, owner, epoch, image, resources, parent } = request
   return {
     sandbox,
     node: parts.node,
@@ -30,5 +30,7 @@ export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRe
     phase: request.phase ?? 'agent',
     createdAtMs: parts.clock.now(),
     endpoint: parts.endpoint(),
+    ...(request.checkpointable || request.checkpoint !== undefined ? { checkpointable: true } : {}),
+    ...(parent === undefined ? {} : { parent }),
   }
 }

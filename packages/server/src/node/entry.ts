@@ -1,4 +1,4 @@
-import type { Flag } from '@sandlot/protocol'
+import type { Flag, SandboxOrigin } from '@sandlot/protocol'
 import type { PinnedImage, Sandbox, SandboxNetwork } from '@sandlot/runtime'
 import type { OwnershipRecord } from './ownership.ts'
 import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
@@ -9,18 +9,42 @@ import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
  * | state | entered | what holds | left |
  * |---|---|---|---|
  * | `starting` | somebody asked | it may wait for room; `sandbox` is not there yet | running; ended (failed, or released meanwhile) |
- * | `running` | its world `main` is open, or it was adopted | `sandbox` answers as far as we know | stopping; ended (died alone) |
+ * | `running` | its world `main` is open, or it was adopted | `sandbox` answers as far as we know | pausing; stopping; ended (died alone) |
+ * | `pausing` | its memory is being saved | who wants to use it waits | paused; running (it could not be saved) |
+ * | `paused` | its memory is on disk, whole | nothing of it is in the machine, it has no room | resuming; stopping |
+ * | `resuming` | it is wanted again | it may wait for room | running; paused (it could not be restored) |
  * | `stopping` | released, or past its time | no new work is begun | ended |
  * | `ended` | its ending is recorded | it is out of the register | never |
  */
-export const ENTRY_STATES = ['starting', 'running', 'stopping', 'ended'] as const
+export const ENTRY_STATES = [
+  'starting',
+  'running',
+  'pausing',
+  'paused',
+  'resuming',
+  'stopping',
+  'ended',
+] as const
 export type EntryState = (typeof ENTRY_STATES)[number]
 
 const MOVES: Readonly<Record<EntryState, readonly EntryState[]>> = {
   starting: ['running', 'stopping', 'ended'],
-  running: ['stopping', 'ended'],
+  running: ['pausing', 'stopping', 'ended'],
+  pausing: ['running', 'paused'],
+  paused: ['resuming', 'stopping'],
+  resuming: ['running', 'paused'],
   stopping: ['ended'],
   ended: [],
+}
+
+const SHOWN: Readonly<Record<EntryState, NodeSandbox['state']>> = {
+  starting: 'starting',
+  running: 'running',
+  pausing: 'running',
+  paused: 'paused',
+  resuming: 'paused',
+  stopping: 'stopping',
+  ended: 'stopping',
 }
 
 /** Why somebody ends a sandbox. */
@@ -38,7 +62,7 @@ export class Entry {
   sandbox: Sandbox | undefined
   /** Its way out, where a policy allows anything. */
   network: SandboxNetwork | undefined
-  origin: 'pool' | 'cold' | undefined
+  origin: SandboxOrigin | undefined
   createMs: number | undefined
   openedAtMs: number | undefined
   /** Settles when the creation has. */
@@ -58,6 +82,7 @@ export class Entry {
   room: Disposable | undefined
   /** Its image cannot be removed meanwhile. */
   pinned: PinnedImage | undefined
+  #busy: Promise<void> | undefined
   #uses = 0
   #usedAtMs: number
 
@@ -74,11 +99,37 @@ export class Entry {
     return this.#state
   }
 
+  /** As others are told. */
+  get shownState(): NodeSandbox['state'] {
+    return SHOWN[this.#state]
+  }
+
+  /** Pending while its memory is on its way; never rejects. */
+  get busy(): Promise<void> | undefined {
+    return this.#busy
+  }
+
+  /** Runs work on its memory, one after the other. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = (this.#busy ?? Promise.resolve()).then(work)
+    const settled = done.then(ignore, ignore)
+    this.#busy = settled
+    void settled.then(() => {
+      if (this.#busy === settled) this.#busy = undefined
+    })
+    return done
+  }
+
   move(to: EntryState): void {
     if (!MOVES[this.#state].includes(to)) {
       throw new Error(`the sandbox ${this.id} cannot go from ${this.#state} to ${to}`)
     }
     this.#state = to
+  }
+
+  /** For one that an earlier daemon left in this state. */
+  settle(state: 'paused'): void {
+    this.#state = state
   }
 
   /** Somebody uses it until disposed: its time of being kept warm begins when nobody does. */
@@ -112,14 +163,35 @@ export class Entry {
     return undefined
   }
 
+  /** What one that was found, or restored, has open. */
+  noteWorlds(sandbox: Sandbox): void {
+    for (const { world, state } of sandbox.guest.hello.worlds) {
+      if ((world !== 'grade' && world !== 'control') || state !== 'open') continue
+      this.graderWorlds.set(world, Promise.resolve())
+      this.gradeOpened = true
+    }
+  }
+
+  /** Until its guest is lost: how it ended is told by its fate. */
+  async noteNews({ guest }: Sandbox): Promise<void> {
+    try {
+      for await (const news of guest.watch()) {
+        this.flags.add(news.kind === 'flag' ? news.flag : 'world')
+      }
+    } catch {}
+  }
+
   view(): NodeSandbox {
     const { hostname: _, keepWarmMs: __, lifetimeMs: ___, endpoint: ____, ...shown } = this.record
     const { network: _____, phase: ______, ...record } = shown
+    const { pausedAtMs: _______, pausedMs: ________, ...told } = record
     return {
-      ...record,
-      state: this.#state === 'ended' ? 'stopping' : this.#state,
+      ...told,
+      state: this.shownState,
       ...(this.createMs === undefined ? {} : { createMs: this.createMs }),
       ...(this.origin === undefined ? {} : { origin: this.origin }),
     }
   }
 }
+
+function ignore(): void {}

@@ -26,11 +26,16 @@ export async function lend(
   const using = entry.use(options.now)
   try {
     await unlessAborted(entry.ready, options.signal)
+    if (entry.busy) await unlessAborted(entry.busy, options.signal)
   } catch (error) {
     using[Symbol.dispose]()
     throw error
   }
   const { sandbox, record } = entry
+  if (entry.state === 'paused') {
+    using[Symbol.dispose]()
+    throw pausedError(entry.id)
+  }
   if (!sandbox || entry.state !== 'running') {
     using[Symbol.dispose]()
     throw goneError(await fateOf(entry), entry.id)
@@ -51,7 +56,13 @@ async function explain(entry: Entry, error: unknown): Promise<SandlotError> {
   const lost =
     error instanceof GuestLost || (error instanceof DriverError && error.code === 'sandbox_gone')
   if (!lost) return toSandlotError(error)
+  if (entry.shownState === 'paused' || entry.state === 'pausing') return pausedError(entry.id)
   return goneError(await fateOf(entry), entry.id)
+}
+
+/** Of one whose memory is on disk; what ran in it goes on when it is resumed. */
+export function pausedError(sandbox: string): SandlotError {
+  return new SandlotError('sandbox_paused', `the sandbox ${sandbox} is paused`)
 }
 
 /** The error of a sandbox that ended: by the wish of somebody or its own doing, or by ours. */

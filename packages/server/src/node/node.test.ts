@@ -191,7 +191,7 @@ test('the next node finds what is wanted, and ends what nobody owns', async () =
   const next = await Node.open(at.given)
   await using stack = new AsyncDisposableStack()
   stack.defer(() => next.close('stop'))
-  expect(await next.recover()).toEqual({ adopted: 1, stopped: 0, dead: 1 })
+  expect(await next.recover()).toEqual({ adopted: 1, stopped: 0, dead: 1, paused: 0 })
   expect(await next.acquire(kept)).toMatchObject({ sandbox: kept.sandbox, state: 'running' })
   expect(await next.find(lost.sandbox)).toMatchObject({ kind: 'lost', asked: false })
   expect(next.room.used.sandboxes).toBe(1)

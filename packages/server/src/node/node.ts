@@ -11,6 +11,7 @@ import {
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
+import { Checkpoints } from './checkpoints.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
 import { NO_USAGE } from './ended.ts'
@@ -55,6 +56,8 @@ export interface NodeOptions {
   readonly room: RoomSize
   readonly poolTarget: number
   readonly creationsMax: number
+  /** For saved memory. */
+  readonly checkpointDirectory: string
   readonly numbers?: NodeNumbers
   /** Default: by this machine's settings. */
   readonly network?: MachineNetwork
@@ -96,6 +99,7 @@ export class Node implements NodePort {
       endings: await Endings.open(engine),
       news: new EndingNews(),
       commands: new Commands(),
+      checkpoints: new Checkpoints(options.checkpointDirectory),
       numbers: options.numbers ?? uncounted,
       network: options.network ?? new MachineNetwork(packageSettings()),
     })
@@ -228,8 +232,9 @@ export class Node implements NodePort {
     await this.pool.close()
     if (sandboxes === 'keep') return this.sandboxes.letGo()
     const detail = 'the daemon was stopped'
-    const all = [...this.sandboxes.entries.keys()]
-    await Promise.allSettled(all.map((id) => this.sandboxes.end(id, { kind: 'lost', detail })))
+    // Nothing of a paused one is in this machine; it waits for the next daemon.
+    const all = [...this.sandboxes.entries.values()].filter(({ state }) => state !== 'paused')
+    await Promise.allSettled(all.map(({ id }) => this.sandboxes.end(id, { kind: 'lost', detail })))
   }
 
   async #exec(request: NodeExecRequest): Promise<NodeExecEnd> {

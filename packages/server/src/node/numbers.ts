@@ -1,9 +1,9 @@
-import type { ErrorCode, SandboxEnding } from '@sandlot/protocol'
+import type { ErrorCode, SandboxEnding, SandboxOrigin } from '@sandlot/protocol'
 import type { RelayNews } from '@sandlot/runtime'
 
 /** What a node counts, for whoever watches it. */
 export interface NodeNumbers {
-  created(origin: 'pool' | 'cold', elapsedMs: number): void
+  created(origin: SandboxOrigin, elapsedMs: number): void
   failed(code: ErrorCode): void
   ended(kind: SandboxEnding): void
   /** A process inside asked for a connection. */

@@ -27,6 +27,14 @@ export const ownershipRecord = z.object({
   network: phaseNetwork.default({}),
   phase: z.enum(NETWORK_PHASES).default('agent'),
   createdAtMs: z.number(),
+  /** Its memory can be saved. */
+  checkpointable: z.boolean().exactOptional(),
+  /** The sandbox that it is a copy of. */
+  parent: z.string().exactOptional(),
+  /** Since when it is paused, or about to be: what is found dead with its memory on disk is paused. */
+  pausedAtMs: z.number().exactOptional(),
+  /** How long it was paused in all, before that. */
+  pausedMs: z.number().exactOptional(),
   /** Where its streams can be reached. */
   endpoint: z.string(),
 })

@@ -18,6 +18,7 @@ import type {
   PhaseNetwork,
   Resources,
   SandboxEnding,
+  SandboxOrigin,
   SandboxState,
   Tags,
 } from '@sandlot/protocol'
@@ -132,6 +133,14 @@ export interface AcquireRequest {
   readonly phase?: NetworkPhase
   /** How long to wait for room. Default 0: refuse at once. */
   readonly waitMs?: number
+  /** Its memory can be saved. Then no blank can be used. */
+  readonly checkpointable?: boolean
+  /** The name of saved memory of this node to start from, taken of a sandbox of the same image and resources. */
+  readonly checkpoint?: string
+  /** Start from the image alone where this machine can't restore that memory. Default: fail with `snapshot_incompatible`. */
+  readonly coldInstead?: boolean
+  /** The sandbox that it is a copy of. */
+  readonly parent?: string
 }
 
 /** A sandbox that lives, or is being created. */
@@ -153,7 +162,9 @@ export interface NodeSandbox {
   /** From the request to the world being open, without the wait for room; absent while it is being created. */
   readonly createMs?: number
   /** Where it came from. */
-  readonly origin?: 'pool' | 'cold'
+  readonly origin?: SandboxOrigin
+  readonly checkpointable?: boolean
+  readonly parent?: string
 }
 
 export interface ReleaseRequest {

@@ -9,6 +9,8 @@ export interface Recovered {
   readonly stopped: number
   /** Wanted, and dead: their endings are recorded. */
   readonly dead: number
+  /** Their memory is on disk. */
+  readonly paused: number
 }
 
 /**
@@ -20,7 +22,7 @@ export async function recoverNode(
   sandboxes: NodeSandboxes,
   wait: { readonly signal?: AbortSignal } = {},
 ): Promise<Recovered> {
-  const { driver, ownership, endings, images, clock, node, log } = parts
+  const { driver, ownership, endings, images, checkpoints, clock, node, log } = parts
   const found = await driver.recover(wait)
   const records = new Map((await ownership.list()).map((record) => [record.sandbox, record]))
   let adopted = 0
@@ -34,7 +36,10 @@ export async function recoverNode(
       stopped += 1
     } else if (record && record.node === node) {
       const pinned = await images.pin(record.image).catch(() => undefined)
-      sandboxes.adopt(record, sandbox, pinned)
+      // It lives: what of its memory is on disk is of a pause or a resume that a daemon did not see through.
+      await checkpoints.remove(record.sandbox)
+      const { pausedAtMs: _, ...running } = record
+      sandboxes.adopt(running, sandbox, pinned)
       adopted += 1
     } else {
       log.warn({ sandbox: sandbox.id }, 'a sandbox that nobody owns is ended')
@@ -44,7 +49,13 @@ export async function recoverNode(
   }
   const fates = new Map(found.ended.map(({ id, fate }) => [id, fate]))
   const mine = [...records.values()].filter((record) => record.node === node)
+  const paused = new Set<string>()
   for (const record of mine) {
+    if (record.pausedAtMs !== undefined && (await checkpoints.has(record.sandbox))) {
+      sandboxes.adoptPaused(record, await images.pin(record.image).catch(() => undefined))
+      paused.add(record.sandbox)
+      continue
+    }
     const fate = fates.get(record.sandbox)
     const atMs = clock.now()
     const detail = 'it did not survive while no daemon was there'
@@ -54,5 +65,6 @@ export async function recoverNode(
     await endings.record({ ended, record, ...(fate ? {} : { traceless: true }) })
     await ownership.remove(record.sandbox)
   }
-  return { adopted, stopped, dead: mine.length }
+  await checkpoints.sweep(paused)
+  return { adopted, stopped, dead: mine.length - paused.size, paused: paused.size }
 }

@@ -9,21 +9,24 @@ import type {
   Sandbox,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
-import { toSandlotError } from '../failure.ts'
+import { checkEpoch } from './check-epoch.ts'
+import type { Checkpoints } from './checkpoints.ts'
 import type { Commands } from './commands.ts'
+import { creationError } from './creation-error.ts'
 import { draftOf } from './draft.ts'
-import { endedOf, neverRan } from './ended.ts'
+import { endedOf, NO_USAGE, neverRan } from './ended.ts'
 import type { EndingNews } from './ending-news.ts'
 import type { Endings } from './endings.ts'
 import { Entry, type Stop } from './entry.ts'
 import { diskUse } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
+import { SandboxMemory } from './memory.ts'
 import { openNetwork, reopenNetwork } from './networks.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { Ownership, OwnershipRecord } from './ownership.ts'
 import type { AcquireRequest, SandboxEnded } from './port.ts'
 import type { Room } from './room.ts'
-import { type Starter, specOf, startSandbox } from './start.ts'
+import { type SavedMemory, type Starter, specOf, startSandbox } from './start.ts'
 import { stopFirmly } from './stop-firmly.ts'
 
 export interface NodeParts {
@@ -37,6 +40,7 @@ export interface NodeParts {
   readonly log: Logger
   readonly room: Room
   readonly starter: Starter
+  readonly checkpoints: Checkpoints
   readonly ownership: Ownership
   readonly endings: Endings
   readonly news: EndingNews
@@ -51,11 +55,20 @@ export interface NodeParts {
  */
 export class NodeSandboxes {
   readonly #parts: NodeParts
+  /** Of the memory of those that are to be saved. */
+  readonly memory: SandboxMemory
   readonly #entries = new Map<string, Entry>()
   #letGo = false
 
   constructor(parts: NodeParts) {
     this.#parts = parts
+    this.memory = new SandboxMemory(parts, {
+      resumed: (entry, sandbox) => this.#found(entry, sandbox),
+      unchanged: (entry) => {
+        const { sandbox } = entry
+        if (sandbox) void sandbox.gone.then(() => this.#gone(entry, sandbox))
+      },
+    })
   }
 
   get entries(): ReadonlyMap<string, Entry> {
@@ -110,6 +123,7 @@ export class NodeSandboxes {
     const entry = this.#entries.get(sandbox)
     if (!entry) return this.#ended(sandbox)
     if (options.epoch !== undefined) checkEpoch(entry, options.epoch)
+    if (entry.busy) await entry.busy
     entry.stop ??= stop
     if (entry.state === 'starting') {
       entry.move('stopping')
@@ -117,29 +131,43 @@ export class NodeSandboxes {
     } else if (entry.state === 'running') {
       entry.move('stopping')
       void this.#stop(entry)
+    } else if (entry.state === 'paused') {
+      entry.move('stopping')
+      void this.#endPaused(entry)
     }
     return await entry.over
   }
 
   /** Takes over a sandbox that an earlier daemon left. */
   adopt(record: OwnershipRecord, sandbox: Sandbox, pinned: PinnedImage | undefined): void {
-    const entry = new Entry(record)
-    entry.pinned = pinned
+    const entry = this.#adopted(record, pinned)
     entry.room = this.#parts.room.occupy(record.resources)
-    entry.openedAtMs = record.createdAtMs
-    this.#entries.set(entry.id, entry)
-    this.#opened(entry, sandbox)
-    for (const { world, state } of sandbox.guest.hello.worlds) {
-      if ((world !== 'grade' && world !== 'control') || state !== 'open') continue
-      entry.graderWorlds.set(world, Promise.resolve())
-      entry.gradeOpened = true
-    }
-    entry.ready = reopenNetwork(this.#parts, entry, sandbox)
+    this.#found(entry, sandbox)
+  }
+
+  /** Takes over one of which an earlier daemon left the memory alone. */
+  adoptPaused(record: OwnershipRecord, pinned: PinnedImage | undefined): void {
+    this.#adopted(record, pinned).settle('paused')
   }
 
   /** From now on they are the next daemon's: what becomes of them is not looked at any more. */
   letGo(): void {
     this.#letGo = true
+  }
+
+  #adopted(record: OwnershipRecord, pinned: PinnedImage | undefined): Entry {
+    const entry = new Entry(record)
+    entry.pinned = pinned
+    entry.openedAtMs = record.createdAtMs + (record.pausedMs ?? 0)
+    this.#entries.set(entry.id, entry)
+    return entry
+  }
+
+  /** It runs, with what it had. */
+  #found(entry: Entry, sandbox: Sandbox): void {
+    this.#opened(entry, sandbox)
+    entry.noteWorlds(sandbox)
+    entry.ready = reopenNetwork(this.#parts, entry, sandbox)
   }
 
   #ended(sandbox: string): SandboxEnded | undefined {
@@ -165,7 +193,7 @@ export class NodeSandboxes {
       const startedMs = clock.now()
       await ownership.put(entry.record)
       const spec = specOf(entry.record, layers)
-      const { sandbox, origin } = await startSandbox(starter, spec, signal)
+      const { sandbox, origin } = await startSandbox(starter, spec, signal, this.#memoryOf(request))
       entry.origin = origin
       entry.sandbox = sandbox
       await openNetwork(this.#parts, entry, sandbox, { signal }).catch(async (error) => {
@@ -182,30 +210,27 @@ export class NodeSandboxes {
       this.#opened(entry, sandbox)
     } catch (error) {
       await this.#failed(entry)
-      throw await this.#creationError(entry, error)
+      throw await creationError(entry, error, this.#parts)
     }
   }
 
   #opened(entry: Entry, sandbox: Sandbox): void {
     entry.sandbox = sandbox
     entry.move('running')
-    void this.#watch(entry, sandbox)
-    void sandbox.gone.then(async () => {
-      // A sandbox that is being stopped is ended by `#stop`.
-      if (entry.state !== 'running' || this.#letGo) return
-      entry.move('stopping')
-      await this.#stop(entry)
-    })
+    void entry.noteNews(sandbox)
+    void sandbox.gone.then(() => this.#gone(entry, sandbox))
   }
 
-  async #watch(entry: Entry, sandbox: Sandbox): Promise<void> {
-    try {
-      for await (const news of sandbox.guest.watch()) {
-        entry.flags.add(news.kind === 'flag' ? news.flag : 'world')
-      }
-    } catch {
-      // The guest is lost: how it ended is told by its fate.
-    }
+  /** A sandbox that is being stopped is ended by `#stop`; one that is being paused is looked at again when that failed. */
+  async #gone(entry: Entry, sandbox: Sandbox): Promise<void> {
+    if (entry.sandbox !== sandbox || entry.state !== 'running' || this.#letGo) return
+    entry.move('stopping')
+    await this.#stop(entry)
+  }
+
+  #memoryOf({ checkpoint, coldInstead = false }: AcquireRequest): SavedMemory | undefined {
+    if (checkpoint === undefined) return undefined
+    return { path: this.#parts.checkpoints.path(checkpoint), coldInstead }
   }
 
   /** Ends what runs, and records how it ended. Also for one that died alone: the driver removes what it left. */
@@ -214,6 +239,15 @@ export class NodeSandboxes {
     const diskBytes = await diskUse(entry, sandbox)
     const fate = await stopFirmly(sandbox, this.#parts)
     await this.#finish(entry, fate, diskBytes)
+  }
+
+  /** Nothing of it is in the machine. */
+  async #endPaused(entry: Entry): Promise<void> {
+    const { checkpoints, log } = this.#parts
+    await checkpoints.remove(entry.id).catch((error) => {
+      log.error({ err: error, sandbox: entry.id }, 'the memory of a sandbox stays on disk')
+    })
+    await this.#finish(entry, { kind: 'stopped', detail: 'stopped', usage: NO_USAGE }, 0)
   }
 
   async #finish(entry: Entry, fate: Fate, diskBytes: number): Promise<void> {
@@ -256,33 +290,10 @@ export class NodeSandboxes {
     entry.end(ended)
   }
 
-  async #creationError(entry: Entry, error: unknown): Promise<SandlotError> {
-    if (entry.stop) return goneError(await entry.over, entry.id)
-    const known = toSandlotError(error)
-    const failure =
-      known.code === 'timeout'
-        ? new SandlotError('create_failed', 'the sandbox did not come up in time', { cause: error })
-        : known
-    if (failure.code === 'create_failed' || failure.code === 'internal') {
-      this.#parts.log.warn({ err: error, sandbox: entry.id }, 'a sandbox did not come up')
-    }
-    this.#parts.numbers.failed(failure.code)
-    return failure
-  }
-
   #forget(entry: Entry): void {
     this.#entries.delete(entry.id)
     entry.network?.close()
     entry.room?.[Symbol.dispose]()
     entry.pinned?.[Symbol.dispose]()
-  }
-}
-
-function checkEpoch(entry: Entry, epoch: number): void {
-  if (epoch < entry.record.epoch) {
-    throw new SandlotError(
-      'lease_lost',
-      `the sandbox ${entry.id} has a younger owner (epoch ${entry.record.epoch}, not ${epoch})`,
-    )
   }
 }

@@ -1,3 +1,4 @@
+import type { SandboxOrigin } from '@sandlot/protocol'
 import {
   DriverError,
   NETWORK_LIMITS,
@@ -14,7 +15,13 @@ import type { BlankPool } from './pool.ts'
 
 export interface Started {
   readonly sandbox: Sandbox
-  readonly origin: 'pool' | 'cold'
+  readonly origin: SandboxOrigin
+}
+
+/** Where the memory to start from is, and whether its files alone will do where it can't be restored. */
+export interface SavedMemory {
+  readonly path: string
+  readonly coldInstead: boolean
 }
 
 /** Starts sandboxes: from the pool where it has a blank, else cold. */
@@ -29,9 +36,12 @@ export async function startSandbox(
   starter: Starter,
   spec: SandboxSpec,
   aborted: AbortSignal,
+  memory?: SavedMemory,
 ): Promise<Started> {
   const signal = AbortSignal.any([aborted, AbortSignal.timeout(SERVER_LIMITS.createMs)])
-  const dressed = await fromPool(starter, spec, signal)
+  const restored = memory && (await fromMemory(starter, spec, memory, signal))
+  if (restored) return { sandbox: restored, origin: 'restored' }
+  const dressed = spec.checkpointable ? undefined : await fromPool(starter, spec, signal)
   if (dressed) return { sandbox: dressed, origin: 'pool' }
   const sandbox = await starter.creations.run(
     'asked',
@@ -39,6 +49,32 @@ export async function startSandbox(
     signal,
   )
   return { sandbox, origin: 'cold' }
+}
+
+/** From saved memory, in the line of all that are started. */
+export async function restoreSandbox(
+  { driver, creations }: Starter,
+  spec: SandboxSpec,
+  checkpoint: string,
+  signal: AbortSignal,
+): Promise<Sandbox> {
+  return await creations.run('asked', () => driver.restore(spec, checkpoint, { signal }), signal)
+}
+
+async function fromMemory(
+  starter: Starter,
+  spec: SandboxSpec,
+  { path, coldInstead }: SavedMemory,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
+  try {
+    return await restoreSandbox(starter, spec, path, signal)
+  } catch (error) {
+    const incompatible = error instanceof DriverError && error.code === 'snapshot_incompatible'
+    if (!(coldInstead && incompatible)) throw error
+    starter.log.warn({ err: error, sandbox: spec.id }, 'a sandbox starts cold')
+    return undefined
+  }
 }
 
 /** A blank may have died unnoticed: then a cold start is the second try. */
@@ -75,5 +111,6 @@ export function specOf(record: OwnershipRecord, layers: SandboxSpec['layers']): 
     detachedMs: record.keepWarmMs ?? SERVER_LIMITS.detachedMs,
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),
     ...(hasNetwork(record) ? { relayPort: NETWORK_LIMITS.port } : {}),
+    ...(record.checkpointable ? { checkpointable: true } : {}),
   }
 }

@@ -49,6 +49,7 @@ async function create(node: Node, call: Call<'createSandbox'>): Promise<SandboxV
       ...(body.user === undefined ? {} : { user: body.user }),
       ...(body.tags ? { tags: body.tags } : {}),
       ...(body.network === undefined ? {} : { network: { agent: body.network } }),
+      ...(body.checkpointable ? { checkpointable: true } : {}),
     })
     return liveView(entry)
   } finally {

@@ -7,7 +7,8 @@ import type { OwnershipRecord } from '../node/ownership.ts'
 export function liveView(entry: Entry): SandboxView {
   return {
     ...base(entry.record),
-    state: entry.state === 'ended' ? 'stopped' : entry.state,
+    state: entry.state === 'ended' ? 'stopped' : entry.shownState,
+    ...(entry.origin === undefined ? {} : { origin: entry.origin }),
     ...(entry.createMs === undefined ? {} : { createMs: entry.createMs }),
   }
 }
@@ -36,5 +37,7 @@ function base(record: OwnershipRecord): Omit<SandboxView, 'state'> {
     workdir: record.workdir,
     createdAtMs: record.createdAtMs,
     endpoint: record.endpoint,
+    ...(record.checkpointable ? { checkpointable: true } : {}),
+    ...(record.parent === undefined ? {} : { parent: record.parent }),
   }
 }

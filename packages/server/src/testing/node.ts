@@ -31,6 +31,7 @@ export async function openNode(
     room: { cpus: 4, memoryBytes: 2 ** 32, sandboxes: 100 },
     poolTarget: 0,
     creationsMax: 4,
+    checkpointDirectory: `${directory}/checkpoints`,
     ...options.node,
   }
   const node = await Node.open(given)

@@ -1,0 +1,154 @@
+import { SandlotError } from '@sandlot/protocol'
+import type { CheckpointFacts, Sandbox } from '@sandlot/runtime'
+import { toSandlotError } from '../failure.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Entry } from './entry.ts'
+import { pausedError } from './lend.ts'
+import type { NodeParts } from './sandboxes.ts'
+import { restoreSandbox, specOf } from './start.ts'
+
+/** What the register does once the memory of a sandbox has moved. */
+export interface MemoryRegister {
+  /** It runs again, as another sandbox of the driver. */
+  resumed(entry: Entry, sandbox: Sandbox): void
+  /** It goes on as it was, or is found dead. */
+  unchanged(entry: Entry): void
+}
+
+/**
+ * Memory of running sandboxes, to disk and back. Of each sandbox one such operation runs at a time; whoever wants to use it
+ * meanwhile waits.
+ */
+export class SandboxMemory {
+  readonly #parts: NodeParts
+  readonly #register: MemoryRegister
+
+  constructor(parts: NodeParts, register: MemoryRegister) {
+    this.#parts = parts
+    this.#register = register
+  }
+
+  /** Memory to disk, nothing resident, its room free. Idempotent. What fails leaves it running. */
+  pause(entry: Entry): Promise<void> {
+    return entry.alone(async () => {
+      if (entry.state === 'paused') return
+      const { driver, clock, checkpoints, ownership } = this.#parts
+      const sandbox = checkpointable(entry)
+      entry.move('pausing')
+      const running = entry.record
+      const pausedAtMs = clock.now()
+      try {
+        await checkpoints.remove(entry.id)
+        // Before its end: found dead with a whole checkpoint, it was paused.
+        entry.record = { ...running, pausedAtMs }
+        await ownership.put(entry.record)
+        const options = { leaveRunning: false, signal: deadline() }
+        await driver.checkpoint(sandbox, checkpoints.path(entry.id), options)
+      } catch (error) {
+        entry.record = running
+        await ownership.put(running).catch(() => {})
+        entry.move('running')
+        this.#register.unchanged(entry)
+        throw toSandlotError(error)
+      }
+      entry.network?.close()
+      entry.network = undefined
+      entry.sandbox = undefined
+      entry.move('paused')
+      entry.room?.[Symbol.dispose]()
+      entry.room = undefined
+    })
+  }
+
+  /** Takes room again, and goes on. Idempotent. What fails leaves it paused. */
+  resume(
+    entry: Entry,
+    wait: { readonly waitMs: number; readonly signal: AbortSignal },
+  ): Promise<void> {
+    return entry.alone(async () => {
+      if (entry.state === 'running') return
+      if (entry.state !== 'paused') throw notRunning(entry)
+      const { room, checkpoints, ownership, clock, log } = this.#parts
+      using _ = entry.use(() => clock.now())
+      entry.move('resuming')
+      try {
+        entry.room = await room.take(entry.record.resources, wait)
+        const { pausedAtMs = clock.now(), ...record } = entry.record
+        const stoodMs = Math.max(0, clock.now() - pausedAtMs)
+        const openedAtMs = (entry.openedAtMs ?? record.createdAtMs) + stoodMs
+        const sandbox = await this.#restore(entry, openedAtMs)
+        entry.record = { ...record, pausedMs: (record.pausedMs ?? 0) + stoodMs }
+        entry.openedAtMs = openedAtMs
+        await ownership.put(entry.record)
+        entry.origin = 'restored'
+        this.#register.resumed(entry, sandbox)
+      } catch (error) {
+        entry.room?.[Symbol.dispose]()
+        entry.room = undefined
+        entry.move('paused')
+        throw toSandlotError(error)
+      }
+      await checkpoints.remove(entry.id).catch((error) => {
+        log.error(
+          { err: error, sandbox: entry.id },
+          'the memory of a resumed sandbox stays on disk',
+        )
+      })
+    })
+  }
+
+  /** Saves it under a name, and lets it run on. */
+  save(entry: Entry, name: string): Promise<CheckpointFacts> {
+    return entry.alone(async () => {
+      const { driver, checkpoints } = this.#parts
+      const sandbox = checkpointable(entry)
+      const options = { leaveRunning: true, signal: deadline() }
+      try {
+        return await driver.checkpoint(sandbox, checkpoints.path(name), options)
+      } catch (error) {
+        throw toSandlotError(error)
+      }
+    })
+  }
+
+  async #restore(entry: Entry, openedAtMs: number): Promise<Sandbox> {
+    const { starter, checkpoints, clock } = this.#parts
+    const spec = specOf(entry.record, entry.pinned?.image.layers ?? [])
+    const { lifetimeMs } = entry.record
+    const leftMs = lifetimeMs === null ? undefined : openedAtMs + lifetimeMs - clock.now()
+    return await restoreSandbox(
+      starter,
+      { ...spec, ...(leftMs === undefined ? {} : { lifetimeMs: Math.max(1, Math.round(leftMs)) }) },
+      checkpoints.path(entry.id),
+      deadline(),
+    )
+  }
+}
+
+/**
+ * The running sandbox whose memory can be saved.
+ * @throws SandlotError `unsupported`, `sandbox_paused`, `invalid_request`
+ */
+export function checkpointable(entry: Entry): Sandbox {
+  if (entry.state === 'paused') throw pausedError(entry.id)
+  if (entry.record.owner !== 'client') {
+    throw new SandlotError('invalid_request', `the sandbox ${entry.id} belongs to an attempt`, {
+      hint: 'Its memory is saved with it or not at all: an attempt has a deadline.',
+    })
+  }
+  if (!entry.record.checkpointable) {
+    throw new SandlotError('unsupported', `the memory of the sandbox ${entry.id} can't be saved`, {
+      hint: 'Create it with `checkpointable: true`; `fork` and `snapshot` of kind `filesystem` work on every sandbox.',
+    })
+  }
+  if (entry.state !== 'running' || !entry.sandbox) throw notRunning(entry)
+  return entry.sandbox
+}
+
+function notRunning(entry: Entry): SandlotError {
+  return new SandlotError('sandbox_gone', `the sandbox ${entry.id} is ${entry.state}`)
+}
+
+function deadline(): AbortSignal {
+  return AbortSignal.timeout(SERVER_LIMITS.memoryMs)
+}

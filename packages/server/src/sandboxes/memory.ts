@@ -1,0 +1,43 @@
+import { type SandboxView, SandlotError } from '@sandlot/protocol'
+import type { Call, Handlers } from '../http/call.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import type { Entry } from '../node/entry.ts'
+import { goneError } from '../node/lend.ts'
+import type { Node } from '../node/node.ts'
+import { unlessAborted } from '../node/waits.ts'
+import { sandboxIdOf } from './use.ts'
+import { liveView } from './view.ts'
+
+type MemoryRoutes = 'pauseSandbox' | 'resumeSandbox'
+
+/** The memory of a client's sandboxes, to disk and back. What was begun goes on when the client leaves. */
+export function memoryHandlers(node: Node, clock: { now(): number }): Pick<Handlers, MemoryRoutes> {
+  return {
+    pauseSandbox: async (call): Promise<SandboxView> => {
+      const entry = await entryFor(node, call, clock.now())
+      await unlessAborted(node.sandboxes.memory.pause(entry), call.signal)
+      return liveView(entry)
+    },
+    resumeSandbox: async (call): Promise<SandboxView> => {
+      const entry = await entryFor(node, call, clock.now())
+      const { signal } = new AbortController()
+      const wait = { waitMs: SERVER_LIMITS.resumeWaitMs, signal }
+      await unlessAborted(node.sandboxes.memory.resume(entry, wait), call.signal)
+      return liveView(entry)
+    },
+  }
+}
+
+/** @throws SandlotError `sandbox_unknown`, `sandbox_gone` */
+async function entryFor(node: Node, call: Call<MemoryRoutes>, nowMs: number): Promise<Entry> {
+  const id = sandboxIdOf(call.params.id)
+  const entry = node.sandboxes.entries.get(id)
+  const { project } = call.caller
+  if (entry?.record.project === project) {
+    await unlessAborted(entry.ready, call.signal)
+    return entry
+  }
+  const ending = node.endingsKnown.find(id, nowMs)
+  if (ending?.record.project === project) throw goneError(ending.ended, id)
+  throw new SandlotError('sandbox_unknown', `no sandbox ${id} is known here`)
+}
