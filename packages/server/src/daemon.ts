@@ -34,6 +34,7 @@ import { type Listening, listen } from './http/listen.ts'
 import { mountRoutes } from './http/mount.ts'
 import { type Answered, logRequest } from './http/request-log.ts'
 import { imageHandlers } from './images/handlers.ts'
+import { imageOfIds } from './images/image-of-id.ts'
 import { openImageBlob } from './images/open-blob.ts'
 import { stepMachines } from './images/step-machines.ts'
 import { openLog } from './log.ts'
@@ -232,7 +233,7 @@ async function openApi(
     ...memoryHandlers(node, systemClock),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
-    ...imageHandlers(images),
+    ...imageHandlers(images, imageOfIds(given.templates)),
     ...templateHandlers(given.templates),
     ...blobHandlers(engine),
     ...runHandlers(coordinator),

@@ -28,7 +28,7 @@ export interface ImageStore extends AsyncDisposable {
    * when nothing had to be built. Fails with `image_source_invalid`, `image_build_failed`, `registry_…`, `disk_full`, or as
    * `openBlob` and `openMachine` do.
    */
-  build(source: ImageSource, wait?: BuildWait): Promise<Image>
+  build(source: ImageSource, wait?: SourceWait): Promise<Image>
 
   /**
    * An image with one layer more: what a sandbox of the parent changed, as the tar that its guest's `difference` gives. Without any
@@ -72,6 +72,11 @@ export interface ImageStore extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+export interface SourceWait extends BuildWait {
+  /** What ids of snapshots and templates stand for, to who asks. Default: there are none. */
+  readonly resolveId?: ResolveId
+}
+
 export interface ImageWait {
   readonly signal?: AbortSignal | undefined
 }
@@ -101,8 +106,6 @@ export interface ImageStoreOptions {
   readonly registry?: RegistryOptions
   /** Where steps run. Without it, builds whose steps run something are refused. */
   readonly openMachine?: OpenStepMachine
-  /** What ids of snapshots and templates stand for. Default: there are none. */
-  readonly resolveId?: ResolveId
   /** The longest unused go when all layers together take more. Default: no limit. */
   readonly sizeBytesMax?: number
   /** Milliseconds since 1970. */
@@ -140,11 +143,11 @@ class FileImageStore implements ImageStore {
     })
   }
 
-  async build(source: ImageSource, wait: BuildWait = {}): Promise<Image> {
+  async build(source: ImageSource, wait: SourceWait = {}): Promise<Image> {
     const resolved = await resolvedSource(normalizedSource(source), {
       registry: this.#registry,
       resolveId: async (id, { signal }) =>
-        id.startsWith('im_') ? id : await (this.#options.resolveId ?? noId)(id, { signal }),
+        id.startsWith('im_') ? id : await (wait.resolveId ?? noId)(id, { signal }),
       signal: wait.signal ?? this.#closing.signal,
     })
     const image = await this.#builder.image(resolved, wait)

@@ -95,6 +95,28 @@ test('what nothing uses is pruned, and what it was is said', async () => {
   expect(await prune({ what: 'all' })).toMatchObject({ removed: [last?.image?.id] })
 })
 
+test('a build begins at what a template starts from, in its own project', async () => {
+  await using at = await startTestDaemon({ script })
+  const from = await at.image()
+  const prepared = await at.ask('POST', '/v1/templates', {
+    json: { source: { kind: 'id', id: from } },
+  })
+  const { template } = JSON.parse(prepared.text.trim().split('\n').at(-1) ?? '')
+  const over = async (id: string): Promise<Line> => {
+    const steps = [{ kind: 'run', command: 'one', network: 'none' }]
+    const json = { kind: 'built', base: { kind: 'id', id }, steps }
+    const { text } = await at.ask('POST', '/v1/images', { json })
+    return JSON.parse(text.trim().split('\n').at(-1) ?? '')
+  }
+  expect(await over(template.id)).toMatchObject({
+    kind: 'done',
+    image: { source: { base: { kind: 'id', id: from } } },
+  })
+  const code = async (id: string) => (await over(id)).error?.code
+  expect(await code(`tp_${'a'.repeat(20)}`)).toBe('template_unknown')
+  expect(await code(`sn_${'a'.repeat(20)}`)).toBe('image_unknown')
+})
+
 test('an image is verified, and goes out as an archive', async () => {
   await using at = await startTestDaemon({ script })
   const id = (await build(at, ['one'])).at(-1)?.image?.id

@@ -2,6 +2,7 @@ import { type ImageView, idOf, LIMITS, SandlotError } from '@sandlot/protocol'
 import type { Image, ImageStore } from '@sandlot/runtime'
 import type { Handlers } from '../http/call.ts'
 import { logLines } from '../http/log-lines.ts'
+import type { ImageOfId } from './image-of-id.ts'
 
 type ImageRoutes =
   | 'buildImage'
@@ -12,12 +13,18 @@ type ImageRoutes =
   | 'exportImage'
   | 'pruneImages'
 
-export function imageHandlers(images: ImageStore): Pick<Handlers, ImageRoutes> {
+export function imageHandlers(
+  images: ImageStore,
+  imageOfId: ImageOfId,
+): Pick<Handlers, ImageRoutes> {
   return {
-    buildImage: async ({ body, signal }) =>
+    buildImage: async ({ body, caller, signal }) =>
       logLines({
         signal,
-        run: (wait) => images.build(body, wait),
+        run: (wait) => {
+          const resolveId = (id: string) => imageOfId(caller.project, id)
+          return images.build(body, { ...wait, resolveId })
+        },
         done: (image) => ({ image: imageViewOf(image) }),
       }),
     listImages: async ({ query }) => {

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Engine } from '@sandlot/engine'
 import { SandlotError, type TemplateCreate } from '@sandlot/protocol'
 import { type BuildWait, type ImageStore, type PinnedImage, SharedBuilds } from '@sandlot/runtime'
+import { imageOfIds } from '../images/image-of-id.ts'
 import { decodeJson, encodeJson } from '../json.ts'
 import { type TemplateRecord, templateId, templateRecord } from './record.ts'
 
@@ -46,7 +47,11 @@ export class Templates {
 
   /** Prepares, or finds what is prepared. Fails as a build does, or as the start of what a memory snapshot holds. */
   async prepare(project: string, input: TemplateCreate, wait: BuildWait): Promise<TemplateRecord> {
-    const image = await this.#options.images.build(input.source, wait)
+    const resolveId = imageOfIds(this)
+    const image = await this.#options.images.build(input.source, {
+      ...wait,
+      resolveId: (of) => resolveId(project, of),
+    })
     const id = templateId(project, image.id, input)
     const found = await this.find(project, id)
     if (found) return await this.#named(found, input)
