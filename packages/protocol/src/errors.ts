@@ -108,6 +108,18 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Stop the sandboxes that were made from it, then remove it.',
   },
+  snapshot_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'Name one that `GET /v1/snapshots` shows; what was deleted is not kept.',
+  },
+  snapshot_in_use: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'Stop the sandboxes that were started from it, or delete it with `force`: they go on, and its files stay until they end.',
+  },
   template_unknown: {
     status: 404,
     fault: 'caller',

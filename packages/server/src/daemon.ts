@@ -34,7 +34,6 @@ import { type Listening, listen } from './http/listen.ts'
 import { mountRoutes } from './http/mount.ts'
 import { type Answered, logRequest } from './http/request-log.ts'
 import { imageHandlers } from './images/handlers.ts'
-import { imageOfIds } from './images/image-of-id.ts'
 import { openImageBlob } from './images/open-blob.ts'
 import { stepMachines } from './images/step-machines.ts'
 import { openLog } from './log.ts'
@@ -50,6 +49,7 @@ import { memoryHandlers } from './sandboxes/memory.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
 import { watchStalls } from './stall-watch.ts'
+import { StartPoints } from './start-points.ts'
 import { templateHandlers } from './templates/handlers.ts'
 import { Templates } from './templates/templates.ts'
 
@@ -156,10 +156,17 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   const templates = await Templates.open({
     engine,
     images,
+    imageOf: (project, id) => startPoints.image(project, id),
     saveMemory: async () => {
       throw new SandlotError('unsupported', 'this daemon keeps no memory of templates')
     },
     now: systemClock.now,
+  })
+  const startPoints = new StartPoints({
+    template: (project, id) => templates.get(project, id),
+    snapshot: async (_, id) => {
+      throw new SandlotError('snapshot_unknown', `there is no snapshot ${id}`)
+    },
   })
   const { driver, own } = openDriver(options)
   // A start that fails leaves what it found to the next one.
@@ -199,6 +206,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   return {
     images,
     templates,
+    startPoints,
     node,
     coordinator,
     endpoint,
@@ -219,24 +227,25 @@ async function openApi(
     readonly apiKey: string
     readonly images: ImageStore
     readonly templates: Templates
+    readonly startPoints: StartPoints
     readonly node: Node
     readonly coordinator: Coordinator
     readonly serving: Serving
   },
 ): Promise<{ readonly listening: Listening; readonly sockets: Sockets }> {
-  const { options, log, metrics, engine, images, node, coordinator, serving } = given
+  const { options, log, metrics, engine, images, startPoints, node, coordinator, serving } = given
   const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
   const handlers: Handlers = {
     ...healthHandler(serving),
     ...metricsHandler(metrics),
-    ...lifeHandlers(node, systemClock),
+    ...lifeHandlers(node, startPoints, systemClock),
     ...memoryHandlers(node, systemClock),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
-    ...imageHandlers(images, imageOfIds(given.templates)),
+    ...imageHandlers(images, startPoints),
     ...templateHandlers(given.templates),
     ...blobHandlers(engine),
-    ...runHandlers(coordinator),
+    ...runHandlers(coordinator, startPoints),
   }
   const onAnswered = (answered: Answered) => {
     metrics.answered(answered)

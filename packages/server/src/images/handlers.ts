@@ -2,7 +2,7 @@ import { type ImageView, idOf, LIMITS, SandlotError } from '@sandlot/protocol'
 import type { Image, ImageStore } from '@sandlot/runtime'
 import type { Handlers } from '../http/call.ts'
 import { logLines } from '../http/log-lines.ts'
-import type { ImageOfId } from './image-of-id.ts'
+import type { StartPoints } from '../start-points.ts'
 
 type ImageRoutes =
   | 'buildImage'
@@ -15,16 +15,17 @@ type ImageRoutes =
 
 export function imageHandlers(
   images: ImageStore,
-  imageOfId: ImageOfId,
+  startPoints: StartPoints,
 ): Pick<Handlers, ImageRoutes> {
   return {
-    buildImage: async ({ body, caller, signal }) =>
+    buildImage: async ({ caller, body, signal }) =>
       logLines({
         signal,
-        run: (wait) => {
-          const resolveId = (id: string) => imageOfId(caller.project, id)
-          return images.build(body, { ...wait, resolveId })
-        },
+        run: (wait) =>
+          images.build(body, {
+            ...wait,
+            resolveId: (id) => startPoints.image(caller.project, id),
+          }),
         done: (image) => ({ image: imageViewOf(image) }),
       }),
     listImages: async ({ query }) => {

@@ -1,6 +1,7 @@
 import { runName, SandlotError } from '@sandlot/protocol'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import type { Handlers } from '../http/call.ts'
+import type { StartPoints } from '../start-points.ts'
 
 type RunRoutes =
   | 'createRun'
@@ -16,9 +17,19 @@ type RunRoutes =
   | 'getReport'
 
 /** Runs: all of it is the coordinator's. */
-export function runHandlers(coordinator: CoordinatorPort): Pick<Handlers, RunRoutes> {
+export function runHandlers(
+  coordinator: CoordinatorPort,
+  startPoints: StartPoints,
+): Pick<Handlers, RunRoutes> {
   return {
-    createRun: ({ caller, body }) => coordinator.createRun(caller.project, body),
+    createRun: async ({ caller, body }) => {
+      const { image, resources } = await startPoints.resolve(caller.project, body.from)
+      return await coordinator.createRun(caller.project, {
+        ...body,
+        from: image,
+        ...(resources ? { resources: { ...resources, ...body.resources } } : {}),
+      })
+    },
     listRuns: ({ caller, query, signal }) =>
       coordinator.listRuns(caller.project, defined(query), { signal }),
     getRun: ({ caller, params, signal }) =>

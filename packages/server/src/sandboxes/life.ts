@@ -11,22 +11,31 @@ import type { Call, Handlers } from '../http/call.ts'
 import { idFromKey } from '../id-from-key.ts'
 import type { Node } from '../node/node.ts'
 import { CLIENT } from '../node/owners.ts'
+import type { StartPoints } from '../start-points.ts'
 import { sandboxIdOf } from './use.ts'
 import { endedView, liveView } from './view.ts'
 
 type LifeRoutes = 'createSandbox' | 'listSandboxes' | 'getSandbox' | 'stopSandbox'
 
 /** Sandboxes that a client makes and ends by itself. */
-export function lifeHandlers(node: Node, clock: { now(): number }): Pick<Handlers, LifeRoutes> {
+export function lifeHandlers(
+  node: Node,
+  startPoints: StartPoints,
+  clock: { now(): number },
+): Pick<Handlers, LifeRoutes> {
   return {
-    createSandbox: (call) => create(node, call),
+    createSandbox: (call) => create(node, startPoints, call),
     listSandboxes: async (call) => list(node, call, clock.now()),
     getSandbox: (call) => get(node, call, clock.now()),
     stopSandbox: (call) => stop(node, call, clock.now()),
   }
 }
 
-async function create(node: Node, call: Call<'createSandbox'>): Promise<SandboxView> {
+async function create(
+  node: Node,
+  startPoints: StartPoints,
+  call: Call<'createSandbox'>,
+): Promise<SandboxView> {
   const { body, caller, idempotencyKey: key } = call
   const id = key === undefined ? newId('sandbox') : idFromKey('sandbox', caller.project, key)
   // A client that is gone and left no key can never find it.
@@ -35,10 +44,11 @@ async function create(node: Node, call: Call<'createSandbox'>): Promise<SandboxV
   }
   call.signal.addEventListener('abort', onGone, { once: true })
   try {
+    const start = await startPoints.resolve(caller.project, body.from)
     const entry = await node.sandboxes.acquire({
       sandbox: id,
-      image: body.from,
-      resources: completed(body.resources),
+      image: start.image,
+      resources: completed({ ...start.resources, ...body.resources }),
       project: caller.project,
       owner: CLIENT,
       epoch: 0,

@@ -1,8 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Engine } from '@sandlot/engine'
 import { SandlotError, type TemplateCreate } from '@sandlot/protocol'
-import { type BuildWait, type ImageStore, type PinnedImage, SharedBuilds } from '@sandlot/runtime'
-import { imageOfIds } from '../images/image-of-id.ts'
+import {
+  type BuildWait,
+  type ImageStore,
+  type PinnedImage,
+  type ResolveId,
+  SharedBuilds,
+} from '@sandlot/runtime'
 import { decodeJson, encodeJson } from '../json.ts'
 import { type TemplateRecord, templateId, templateRecord } from './record.ts'
 
@@ -20,6 +25,8 @@ export interface TemplatesOptions {
   readonly engine: Engine
   readonly images: ImageStore
   readonly saveMemory: SaveMemory
+  /** The image that an id of a snapshot or a template stands for. */
+  readonly imageOf: (project: string, id: string) => Promise<string>
   readonly now: () => number
 }
 
@@ -47,11 +54,8 @@ export class Templates {
 
   /** Prepares, or finds what is prepared. Fails as a build does, or as the start of what a memory snapshot holds. */
   async prepare(project: string, input: TemplateCreate, wait: BuildWait): Promise<TemplateRecord> {
-    const resolveId = imageOfIds(this)
-    const image = await this.#options.images.build(input.source, {
-      ...wait,
-      resolveId: (of) => resolveId(project, of),
-    })
+    const resolveId: ResolveId = (id) => this.#options.imageOf(project, id)
+    const image = await this.#options.images.build(input.source, { ...wait, resolveId })
     const id = templateId(project, image.id, input)
     const found = await this.find(project, id)
     if (found) return await this.#named(found, input)
