@@ -1,6 +1,6 @@
 import { access, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Sandbox } from 'sandlot'
+import { Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
@@ -52,6 +52,26 @@ await story('the memory of sandboxes', { pool: 1 }, (given) => {
     expect((await sandbox.execs()).filter(({ running }) => running)).toHaveLength(1)
     expect(await sandbox.view()).toMatchObject({ state: 'running', origin: 'restored' })
     expect(await sandbox.stop()).toMatchObject({ ending: { kind: 'stopped' } })
+    expect(await saved()).toEqual([])
+  })
+
+  test('copies of it go on side by side, and so does it', async () => {
+    const sandbox = await counting()
+    const before = await count(sandbox)
+    const copies = await sandbox.fork(3, { tags: { copy: 'yes' } })
+    const ids = new Set<string>()
+    for (const copy of copies) {
+      if (!(copy instanceof Sandbox)) throw copy
+      ids.add((await copy.exec('cat /etc/machine-id')).stdout)
+      expect(await copy.view()).toMatchObject({ parent: sandbox.id, origin: 'restored' })
+      const first = await count(copy)
+      expect(first).toBeGreaterThanOrEqual(before)
+      await until('it counts on', async () => (await count(copy)) > first)
+    }
+    expect(ids.size).toBe(3)
+    await until('the original counts on', async () => (await count(sandbox)) > before)
+    expect(await given.client.sandboxes.stopAll({ tags: { copy: 'yes' } })).toBe(3)
+    await sandbox.stop()
     expect(await saved()).toEqual([])
   })
 

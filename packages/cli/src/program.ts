@@ -134,6 +134,15 @@ function addSandboxVerbs(program: Command): void {
     .argument('<id...>')
     .action(async (ids) => (await import('./commands/sandboxes.ts')).pauseCommand(ids))
   sandbox
+    .command('fork')
+    .description('make running copies of a sandbox with its memory, and print their ids')
+    .argument('<id>')
+    .option('--count <n>', 'how many', wholeNumber, 1)
+    .action(async (id, options) => {
+      const { forkCommand } = await import('./commands/sandboxes.ts')
+      process.exitCode = await forkCommand(id, options.count)
+    })
+  sandbox
     .command('resume')
     .description('let paused sandboxes go on')
     .argument('<id...>')

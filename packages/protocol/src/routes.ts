@@ -13,6 +13,7 @@ import { resultsPage } from './result.ts'
 import { page, paged, type Route } from './route.ts'
 import { RUN_STATES, runCreate, runReport, runView, tasksPut } from './run.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
+import { forkAnswer, forkCreate } from './snapshot.ts'
 import { templateCreate, templateView } from './template.ts'
 
 const text = z.string()
@@ -92,6 +93,15 @@ export const ROUTES = {
     summary: 'Let a paused sandbox go on',
     answer: sandboxView,
     status: 200,
+  },
+
+  forkSandbox: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/fork',
+    summary: 'Make running copies of a sandbox, a result for each',
+    body: forkCreate,
+    answer: forkAnswer,
+    status: 201,
   },
 
   runExec: {

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import { errorEnvelope } from './errors.ts'
 import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
-import { tags } from './sandbox.ts'
+import { sandboxView, tags } from './sandbox.ts'
 
 /** `filesystem`: the files alone, one more layer over where the sandbox began. `memory`: running processes besides. */
 export const SNAPSHOT_KINDS = ['filesystem', 'memory'] as const
@@ -62,3 +63,10 @@ export const forkCreate = z
     tags: tags.optional(),
   })
   .strict()
+export type ForkCreate = z.output<typeof forkCreate>
+
+/** A result for each copy: one that failed costs no other. */
+export const forkAnswer = z.object({
+  items: z.array(z.union([z.object({ sandbox: sandboxView }), errorEnvelope])),
+})
+export type ForkAnswer = z.output<typeof forkAnswer>

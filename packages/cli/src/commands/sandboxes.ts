@@ -1,7 +1,7 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
 import { formatDuration, formatSize, type NetworkPolicy, parseDurationMs } from '@sandlot/protocol'
-import { type SandboxView, Sandlot } from 'sandlot'
+import { Sandbox, type SandboxView, Sandlot } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
@@ -133,6 +133,20 @@ export async function pauseCommand(ids: readonly string[]): Promise<void> {
     const { state } = await (await client.sandboxes.get(id)).pause()
     printLine(`${id} ${state}`)
   }
+}
+
+/** Prints the ids of the copies; a copy that could not be made is said, and makes the code 1. */
+export async function forkCommand(id: string, count: number): Promise<number> {
+  await using client = new Sandlot()
+  let failed = 0
+  for (const copy of await (await client.sandboxes.get(id)).fork(count)) {
+    if (copy instanceof Sandbox) printLine(copy.id)
+    else {
+      failed += 1
+      note(`a copy failed: ${copy.message} (${copy.hint})`)
+    }
+  }
+  return failed === 0 ? 0 : 1
 }
 
 export async function resumeCommand(ids: readonly string[]): Promise<void> {

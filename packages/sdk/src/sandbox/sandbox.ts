@@ -1,4 +1,10 @@
-import type { ExecView, SandboxView } from '@sandlot/protocol'
+import {
+  type ExecView,
+  type ForkAnswer,
+  type SandboxView,
+  SandlotError,
+  type Tags,
+} from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { joinSignals } from '../connection/signals.ts'
 import {
@@ -97,6 +103,30 @@ export class Sandbox implements AsyncDisposable {
    */
   async pause(options: Waiting = {}): Promise<SandboxView> {
     return await this.#json<SandboxView>('pauseSandbox', options)
+  }
+
+  /**
+   * Running copies of it, with its memory: its processes go on in each, and in it. A result for each: a sandbox, or the error of one that
+   * could not be made. For one created with `checkpointable: true`.
+   */
+  async fork(
+    count: number,
+    options: Waiting & { readonly tags?: Tags } = {},
+  ): Promise<(Sandbox | SandlotError)[]> {
+    using joined = joinSignals(options.signal, this.#signal)
+    const { items } = await this.#context.http.json<ForkAnswer>('forkSandbox', {
+      parameters: { id: this.id },
+      json: { count, kind: 'memory', tags: options.tags },
+      signal: joined.signal,
+    })
+    return items.map((item) =>
+      'sandbox' in item
+        ? new Sandbox(this.#context, item.sandbox.id)
+        : new SandlotError(item.error.code, item.error.message, {
+            hint: item.error.hint,
+            ...(item.error.details ? { details: item.error.details } : {}),
+          }),
+    )
   }
 
   /** It goes on where it was paused. Idempotent. Throws `capacity` while the machine has no room for it. */

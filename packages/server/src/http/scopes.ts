@@ -16,6 +16,7 @@ export function scopeOf(name: RouteName): Scope {
 export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
   'createSandbox',
   'resumeSandbox',
+  'forkSandbox',
   'runExec',
   'buildImage',
   'prepareTemplate',

@@ -1,5 +1,5 @@
 import type { Clock, Engine } from '@sandlot/engine'
-import type { Resources } from '@sandlot/protocol'
+import type { Resources, Tags } from '@sandlot/protocol'
 import {
   type GradeWorldSpec,
   GuestError,
@@ -18,6 +18,7 @@ import { NO_USAGE } from './ended.ts'
 import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
+import { type Forked, forkMemory } from './fork.ts'
 import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
@@ -175,6 +176,11 @@ export class Node implements NodePort {
     } catch (error) {
       throw await lent.explain(error)
     }
+  }
+
+  /** Running copies of a sandbox with its memory, a result for each. */
+  fork(original: Entry, ids: readonly string[], tags?: Tags): Promise<Forked[]> {
+    return forkMemory(this.#parts, this.sandboxes, original, { ids, ...(tags ? { tags } : {}) })
   }
 
   async putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void> {

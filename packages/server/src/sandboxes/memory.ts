@@ -1,5 +1,7 @@
-import { type SandboxView, SandlotError } from '@sandlot/protocol'
+import { type ForkAnswer, newId, type SandboxView, SandlotError } from '@sandlot/protocol'
+import { toSandlotError } from '../failure.ts'
 import type { Call, Handlers } from '../http/call.ts'
+import { idFromKey } from '../id-from-key.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from '../node/entry.ts'
 import { goneError } from '../node/lend.ts'
@@ -8,7 +10,7 @@ import { unlessAborted } from '../node/waits.ts'
 import { sandboxIdOf } from './use.ts'
 import { liveView } from './view.ts'
 
-type MemoryRoutes = 'pauseSandbox' | 'resumeSandbox'
+type MemoryRoutes = 'pauseSandbox' | 'resumeSandbox' | 'forkSandbox'
 
 /** The memory of a client's sandboxes, to disk and back. What was begun goes on when the client leaves. */
 export function memoryHandlers(node: Node, clock: { now(): number }): Pick<Handlers, MemoryRoutes> {
@@ -18,6 +20,7 @@ export function memoryHandlers(node: Node, clock: { now(): number }): Pick<Handl
       await unlessAborted(node.sandboxes.memory.pause(entry), call.signal)
       return liveView(entry)
     },
+    forkSandbox: (call) => fork(node, call, clock.now()),
     resumeSandbox: async (call): Promise<SandboxView> => {
       const entry = await entryFor(node, call, clock.now())
       const { signal } = new AbortController()
@@ -26,6 +29,22 @@ export function memoryHandlers(node: Node, clock: { now(): number }): Pick<Handl
       return liveView(entry)
     },
   }
+}
+
+/** Copies of a client that left without a key can be found by their parent, and end by themselves. */
+async function fork(node: Node, call: Call<'forkSandbox'>, nowMs: number): Promise<ForkAnswer> {
+  const { body, caller, idempotencyKey: key } = call
+  if (body.kind === 'filesystem') {
+    throw new SandlotError('unsupported', 'copies of the files alone are not made yet')
+  }
+  const ids = Array.from({ length: body.count }, (_, n) =>
+    key === undefined ? newId('sandbox') : idFromKey('sandbox', caller.project, `${key}/${n}`),
+  )
+  const forked = await node.fork(await entryFor(node, call, nowMs), ids, body.tags)
+  const items = forked.map((each) =>
+    'entry' in each ? { sandbox: liveView(each.entry) } : toSandlotError(each.error).toEnvelope(),
+  )
+  return { items }
 }
 
 /** @throws SandlotError `sandbox_unknown`, `sandbox_gone` */
