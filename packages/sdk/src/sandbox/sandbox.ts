@@ -122,10 +122,7 @@ export class Sandbox implements AsyncDisposable {
     return items.map((item) =>
       'sandbox' in item
         ? new Sandbox(this.#context, item.sandbox.id)
-        : new SandlotError(item.error.code, item.error.message, {
-            hint: item.error.hint,
-            ...(item.error.details ? { details: item.error.details } : {}),
-          }),
+        : SandlotError.fromEnvelope(item),
     )
   }
 
