@@ -88,11 +88,10 @@ const GUEST_CODES = {
   io: 'file_failed',
 } as const satisfies Record<GuestErrorCode, ErrorCode>
 
-/** `io` says nothing by itself; the kernel's own words do. */
-function withErrno({ code, message, errno }: GuestError): string {
-  return code === 'io' && errno !== undefined && errno > 0
-    ? `${message}: ${getSystemErrorMessage(-errno)}`
-    : message
+/** Where a system call failed the guest says only what it was done to, unless it names the error; the kernel's own words say why. */
+function withErrno({ message, errno = 0 }: GuestError): string {
+  const isExplained = /\(E[A-Z0-9]+\)/.test(message)
+  return errno > 0 && !isExplained ? `${message}: ${getSystemErrorMessage(-errno)}` : message
 }
 
 const DRIVER_CODES = {

@@ -1,4 +1,5 @@
 /** From what Commander gives to what the SDK takes. */
+import { parseDurationMs, SandlotError } from '@sandlot/protocol'
 import { Failure } from '../failure.ts'
 
 /** `NAME=VALUE` each, as one object. */
@@ -18,4 +19,14 @@ export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<
   return Object.fromEntries(
     Object.entries(options).filter(([, value]) => value !== undefined),
   ) as never
+}
+
+/** Before anything begins. @throws SandlotError `invalid_request` for what is no duration */
+export function checkDuration(text: string | undefined, option: string): void {
+  try {
+    if (text !== undefined) parseDurationMs(text)
+  } catch (error) {
+    const message = `${option}: ${(error as Error).message}`
+    throw new SandlotError('invalid_request', message, { hint: `Write it as ${option} 30s.` })
+  }
 }

@@ -125,7 +125,7 @@ function describeReport({
       `${run.counts.done} of ${run.counts.tasks} done, ${run.counts.running + run.counts.grading} in flight`,
     ],
     ['outcomes', describe(run.outcomes)],
-    ['flags', describe(run.flags)],
+    ['flags', describe(run.flags) || '-'],
     ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
     ['elapsed', formatDuration(elapsedMs)],
     ['throughput', `${perSecond.toFixed(2)} per second`],

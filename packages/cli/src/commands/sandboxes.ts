@@ -1,13 +1,13 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
-import { formatDuration, formatSize, type NetworkPolicy, parseDurationMs } from '@sandlot/protocol'
+import { formatDuration, formatSize, type NetworkPolicy } from '@sandlot/protocol'
 import { Sandbox, type SandboxView, Sandlot } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
-import { given, pairs } from './options.ts'
+import { checkDuration, given, pairs } from './options.ts'
 
 export interface ListOptions {
   readonly all?: boolean
@@ -98,7 +98,7 @@ export async function execCommand(
 ): Promise<number> {
   await using client = new Sandlot()
   using interrupted = interruption()
-  if (options.timeout !== undefined) parseDurationMs(options.timeout)
+  checkDuration(options.timeout, '--timeout')
   const sandbox = await client.sandboxes.get(id)
   const { cwd, user, timeout } = options
   const execution = sandbox.exec(argv, {

@@ -269,7 +269,11 @@ function asImageError(cause: unknown, source: ImageSource, directory: string): u
   }
   if (!(cause instanceof TarError || cause instanceof LayerTooLarge)) return cause
   if (source.kind !== 'debian') {
-    return sourceInvalid(`${cause.message}.`, 'Pack the archive again without it.', cause)
+    return sourceInvalid(
+      `${cause.message}.`,
+      'Give a tar (plain, gzip or zstd), packed again without what the message names.',
+      cause,
+    )
   }
   return new ImageError('image_build_failed', `mmdebstrap gave a bad archive: ${cause.message}.`, {
     hint: 'Build it again; if that fails too, look for a newer mmdebstrap.',

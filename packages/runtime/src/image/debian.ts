@@ -202,7 +202,8 @@ function failure(
       },
     )
   }
-  const last = logTail.slice(-imageLimits.logLinesInMessage)
+  // How far it came was told before; what is left says why.
+  const last = logTail.filter((line) => !/^[IW]: /.test(line)).slice(-imageLimits.logLinesInMessage)
   const message = [`${name} could not be built: ${cause(outcome)}:`, ...last].join('\n')
   return new ImageError('image_build_failed', message, {
     hint: hintFor(logTail),

@@ -1,4 +1,4 @@
-import type { ImageSource } from '@sandlot/protocol'
+import { type ImageSource, idKind } from '@sandlot/protocol'
 import { registryOptions } from '../config.ts'
 import type { OpenBlob } from './build.ts'
 import { ImageBuilder } from './builder.ts'
@@ -171,7 +171,10 @@ class FileImageStore implements ImageStore {
     const image = await this.find(id)
     if (image) return image
     throw new ImageError('image_unknown', `There is no image ${JSON.stringify(id)}.`, {
-      hint: 'Build it first, or list the images to see which are here.',
+      hint:
+        idKind(id) === undefined
+          ? "An image that is there has an id (im_…). Others are described: Image.debian('bookworm') or Image.registry('python:3.12-slim'), on the command line debian:bookworm or registry:python:3.12-slim."
+          : 'Build it first, or list the images to see which are here.',
     })
   }
 

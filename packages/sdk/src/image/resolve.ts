@@ -1,5 +1,5 @@
 /** From what a user names to the id of an image that the daemon has. */
-import { type ImageView, imageBuildLine } from '@sandlot/protocol'
+import { type ImageView, imageBuildLine, SandlotError } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
 import { type LogOptions, loggedWork } from '../connection/logged-work.ts'
 import type { ImageDescription } from './image.ts'
@@ -17,6 +17,11 @@ export async function resolveImage(
   options: BuildOptions = {},
 ): Promise<string> {
   if (typeof from === 'string') return from
+  if (typeof from !== 'object' || from === null) {
+    throw new SandlotError('invalid_request', `from: ${from} is nothing to start from`, {
+      hint: "Give `from` an id, or a description such as Image.debian('bookworm', ['python3']).",
+    })
+  }
   if ('id' in from) return from.id
   return (await buildImage(context, from, options)).id
 }
