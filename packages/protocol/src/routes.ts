@@ -13,7 +13,7 @@ import { resultsPage } from './result.ts'
 import { page, paged, type Route } from './route.ts'
 import { RUN_STATES, runCreate, runReport, runView, tasksPut } from './run.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
-import { forkAnswer, forkCreate } from './snapshot.ts'
+import { SNAPSHOT_ROUTES } from './snapshot-routes.ts'
 import { templateCreate, templateView } from './template.ts'
 
 const text = z.string()
@@ -93,15 +93,6 @@ export const ROUTES = {
     summary: 'Let a paused sandbox go on',
     answer: sandboxView,
     status: 200,
-  },
-
-  forkSandbox: {
-    method: 'POST',
-    path: '/v1/sandboxes/:id/fork',
-    summary: 'Make running copies of a sandbox, a result for each',
-    body: forkCreate,
-    answer: forkAnswer,
-    status: 201,
   },
 
   runExec: {
@@ -245,6 +236,7 @@ export const ROUTES = {
   },
 
   ...IMAGE_ROUTES,
+  ...SNAPSHOT_ROUTES,
 
   prepareTemplate: {
     method: 'POST',

@@ -48,6 +48,9 @@ import { lifeHandlers } from './sandboxes/life.ts'
 import { memoryHandlers } from './sandboxes/memory.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
+import { forkFilesystem } from './snapshots/fork.ts'
+import { snapshotHandlers } from './snapshots/handlers.ts'
+import { Snapshots } from './snapshots/snapshots.ts'
 import { watchStalls } from './stall-watch.ts'
 import { StartPoints } from './start-points.ts'
 import { templateHandlers } from './templates/handlers.ts'
@@ -153,6 +156,12 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
       sizeBytesMax: options.imageBytes || (await halfOfDisk(options.dataDirectory)),
     }),
   )
+  const snapshots = await Snapshots.open({
+    engine,
+    images,
+    uses: (image) => node.sandboxes.usesOf(image),
+    log,
+  })
   const templates = await Templates.open({
     engine,
     images,
@@ -164,9 +173,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   })
   const startPoints = new StartPoints({
     template: (project, id) => templates.get(project, id),
-    snapshot: async (_, id) => {
-      throw new SandlotError('snapshot_unknown', `there is no snapshot ${id}`)
-    },
+    snapshot: (project, id) => snapshots.get(project, id),
   })
   const { driver, own } = openDriver(options)
   // A start that fails leaves what it found to the next one.
@@ -206,6 +213,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   return {
     images,
     templates,
+    snapshots,
     startPoints,
     node,
     coordinator,
@@ -227,6 +235,7 @@ async function openApi(
     readonly apiKey: string
     readonly images: ImageStore
     readonly templates: Templates
+    readonly snapshots: Snapshots
     readonly startPoints: StartPoints
     readonly node: Node
     readonly coordinator: Coordinator
@@ -234,16 +243,22 @@ async function openApi(
   },
 ): Promise<{ readonly listening: Listening; readonly sockets: Sockets }> {
   const { options, log, metrics, engine, images, startPoints, node, coordinator, serving } = given
+  const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
   const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
   const handlers: Handlers = {
     ...healthHandler(serving),
     ...metricsHandler(metrics),
     ...lifeHandlers(node, startPoints, systemClock),
-    ...memoryHandlers(node, systemClock),
+    ...memoryHandlers({
+      node,
+      clock: systemClock,
+      forkFiles: (call, original, copies) => forkFilesystem(saved, call, original, copies),
+    }),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
     ...imageHandlers(images, startPoints),
     ...templateHandlers(given.templates),
+    ...snapshotHandlers(saved),
     ...blobHandlers(engine),
     ...runHandlers(coordinator, startPoints),
   }

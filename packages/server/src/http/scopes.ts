@@ -2,7 +2,12 @@ import { ROUTES, type RouteName } from '@sandlot/protocol'
 import type { Scope } from './keys.ts'
 
 /** Routes that remove what others may use. */
-const ADMIN: ReadonlySet<RouteName> = new Set(['removeImage', 'pruneImages', 'deleteTemplate'])
+const ADMIN: ReadonlySet<RouteName> = new Set([
+  'removeImage',
+  'pruneImages',
+  'deleteTemplate',
+  'deleteSnapshot',
+])
 
 /** Looking needs `read`, changing `run`. The WebSocket runs commands. */
 export function scopeOf(name: RouteName): Scope {
@@ -20,6 +25,8 @@ export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
   'runExec',
   'buildImage',
   'prepareTemplate',
+  'createSnapshot',
+  'forkSandbox',
   'createRun',
 ])
 

@@ -114,7 +114,7 @@ test('a build begins at what a template starts from, in its own project', async 
   })
   const code = async (id: string) => (await over(id)).error?.code
   expect(await code(`tp_${'a'.repeat(20)}`)).toBe('template_unknown')
-  expect(await code(`sn_${'a'.repeat(20)}`)).toBe('image_unknown')
+  expect(await code(`sn_${'a'.repeat(20)}`)).toBe('snapshot_unknown')
 })
 
 test('an image is verified, and goes out as an archive', async () => {

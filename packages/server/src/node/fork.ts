@@ -7,6 +7,12 @@ import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
 /** One copy, or why there is none. */
 export type Forked = { readonly entry: Entry } | { readonly error: unknown }
 
+/** The ids that they get, chosen by the caller; without tags they have the original's. */
+export interface Copies {
+  readonly ids: readonly string[]
+  readonly tags?: Tags | undefined
+}
+
 /**
  * Copies of a running sandbox, each as if it had been it; the original goes on. The first copy to come up proves what was saved; a copy
  * that fails costs no other.
@@ -15,36 +21,41 @@ export async function forkMemory(
   { checkpoints }: Pick<NodeParts, 'checkpoints'>,
   sandboxes: NodeSandboxes,
   original: Entry,
-  copies: { readonly ids: readonly string[]; readonly tags?: Tags },
+  copies: Copies,
 ): Promise<Forked[]> {
   checkpointable(original)
   const name = newId('snapshot').replace('sn_', 'fork-')
   try {
     await sandboxes.memory.save(original, name)
-    const requests = copies.ids.map((id) => copyOf(original, { id, name, tags: copies.tags }))
-    const forking = requests.map((request) =>
-      sandboxes.acquire(request).then(
-        (entry) => ({ entry }),
-        (error: unknown) => ({ error }),
-      ),
-    )
-    return await Promise.all(forking)
+    return await startCopies(sandboxes, original, copies, { checkpoint: name })
   } finally {
     await checkpoints.remove(name).catch(() => {})
   }
 }
 
-function copyOf(
-  { record }: Entry,
-  copy: { readonly id: string; readonly name: string; readonly tags: Tags | undefined },
-): AcquireRequest {
+/** Starts them side by side, from what was saved of the original: its memory, or an image of its files. */
+export async function startCopies(
+  sandboxes: NodeSandboxes,
+  original: Entry,
+  copies: Copies,
+  from: Pick<AcquireRequest, 'checkpoint'> | Pick<AcquireRequest, 'image'>,
+): Promise<Forked[]> {
+  const starting = copies.ids.map((id) =>
+    sandboxes.acquire({ ...copyOf(original, id, copies.tags), ...from }).then(
+      (entry) => ({ entry }),
+      (error: unknown) => ({ error }),
+    ),
+  )
+  return await Promise.all(starting)
+}
+
+function copyOf({ record }: Entry, id: string, tags: Tags | undefined): AcquireRequest {
   const { sandbox, project, owner, epoch, image, resources, env, workdir, user, network, phase } =
     record
   return {
-    sandbox: copy.id,
-    checkpoint: copy.name,
+    sandbox: id,
     parent: sandbox,
-    tags: copy.tags ?? record.tags,
+    tags: tags ?? record.tags,
     ...{ project, owner, epoch, image, resources, env, workdir, user, network, phase },
     ...(record.keepWarmMs === null ? {} : { keepWarmMs: record.keepWarmMs }),
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),

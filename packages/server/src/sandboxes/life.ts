@@ -12,6 +12,7 @@ import { idFromKey } from '../id-from-key.ts'
 import type { Node } from '../node/node.ts'
 import { CLIENT } from '../node/owners.ts'
 import type { StartPoints } from '../start-points.ts'
+import { hasTag } from './has-tag.ts'
 import { sandboxIdOf } from './use.ts'
 import { endedView, liveView } from './view.ts'
 
@@ -89,7 +90,7 @@ function list(
   const wanted = all
     .filter((view) => view.project === caller.project)
     .filter((view) => query.state === undefined || view.state === query.state)
-    .filter((view) => (query.tag ?? []).every((tag) => hasTag(view, tag)))
+    .filter((view) => (query.tag ?? []).every((tag) => hasTag(view.tags, tag)))
     .map((view) => ({ view, place: `${String(view.createdAtMs).padStart(16, '0')}${view.id}` }))
     .sort((a, b) => (a.place < b.place ? -1 : 1))
     .filter(({ place }) => query.after === undefined || place > query.after)
@@ -97,13 +98,6 @@ function list(
   const page = wanted.slice(0, limit)
   const next = wanted.length > limit ? (page.at(-1)?.place ?? null) : null
   return { items: page.map(({ view }) => view), next }
-}
-
-/** `key=value`, or `key` alone for any value. */
-function hasTag({ tags }: SandboxView, tag: string): boolean {
-  const equals = tag.indexOf('=')
-  if (equals < 0) return Object.hasOwn(tags, tag)
-  return tags[tag.slice(0, equals)] === tag.slice(equals + 1)
 }
 
 async function get(node: Node, call: Call<'getSandbox'>, nowMs: number): Promise<SandboxView> {

@@ -4,6 +4,7 @@ import type { Call, Handlers } from '../http/call.ts'
 import { idFromKey } from '../id-from-key.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from '../node/entry.ts'
+import type { Copies, Forked } from '../node/fork.ts'
 import { goneError } from '../node/lend.ts'
 import type { Node } from '../node/node.ts'
 import { unlessAborted } from '../node/waits.ts'
@@ -12,15 +13,27 @@ import { liveView } from './view.ts'
 
 type MemoryRoutes = 'pauseSandbox' | 'resumeSandbox' | 'forkSandbox'
 
+export interface MemoryServices {
+  readonly node: Node
+  readonly clock: { now(): number }
+  /** Copies of the files alone. */
+  readonly forkFiles: (
+    call: Call<'forkSandbox'>,
+    original: Entry,
+    copies: Copies,
+  ) => Promise<readonly Forked[]>
+}
+
 /** The memory of a client's sandboxes, to disk and back. What was begun goes on when the client leaves. */
-export function memoryHandlers(node: Node, clock: { now(): number }): Pick<Handlers, MemoryRoutes> {
+export function memoryHandlers(services: MemoryServices): Pick<Handlers, MemoryRoutes> {
+  const { node, clock } = services
   return {
     pauseSandbox: async (call): Promise<SandboxView> => {
       const entry = await entryFor(node, call, clock.now())
       await unlessAborted(node.sandboxes.memory.pause(entry), call.signal)
       return liveView(entry)
     },
-    forkSandbox: (call) => fork(node, call, clock.now()),
+    forkSandbox: (call) => fork(services, call, clock.now()),
     resumeSandbox: async (call): Promise<SandboxView> => {
       const entry = await entryFor(node, call, clock.now())
       const { signal } = new AbortController()
@@ -32,15 +45,20 @@ export function memoryHandlers(node: Node, clock: { now(): number }): Pick<Handl
 }
 
 /** Copies of a client that left without a key can be found by their parent, and end by themselves. */
-async function fork(node: Node, call: Call<'forkSandbox'>, nowMs: number): Promise<ForkAnswer> {
+async function fork(
+  { node, forkFiles }: MemoryServices,
+  call: Call<'forkSandbox'>,
+  nowMs: number,
+): Promise<ForkAnswer> {
   const { body, caller, idempotencyKey: key } = call
-  if (body.kind === 'filesystem') {
-    throw new SandlotError('unsupported', 'copies of the files alone are not made yet')
-  }
   const ids = Array.from({ length: body.count }, (_, n) =>
     key === undefined ? newId('sandbox') : idFromKey('sandbox', caller.project, `${key}/${n}`),
   )
-  const forked = await node.fork(await entryFor(node, call, nowMs), ids, body.tags)
+  const original = await entryFor(node, call, nowMs)
+  const forked =
+    body.kind === 'filesystem'
+      ? await forkFiles(call, original, { ids, tags: body.tags })
+      : await node.fork(original, ids, body.tags)
   const items = forked.map((each) =>
     'entry' in each ? { sandbox: liveView(each.entry) } : toSandlotError(each.error).toEnvelope(),
   )
