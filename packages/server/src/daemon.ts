@@ -9,7 +9,7 @@
  */
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Engine, EngineError, openSqliteEngine, systemClock } from '@sandlot/engine'
+import { type Engine, systemClock } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
 import { type ImageStore, openImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
@@ -41,6 +41,8 @@ import { watch } from './metrics/gauges.ts'
 import { Metrics, metricsHandler } from './metrics/metrics.ts'
 import { timedEngine } from './metrics/timed-engine.ts'
 import { Node } from './node/node.ts'
+import { usesOf } from './node/uses-of.ts'
+import { openEngine } from './open-engine.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
 import { fileHandlers } from './sandboxes/files.ts'
@@ -159,7 +161,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   const snapshots = await Snapshots.open({
     engine,
     images,
-    uses: (image) => node.sandboxes.usesOf(image),
+    uses: (image) => usesOf(node, image),
     log,
   })
   const templates = await Templates.open({
@@ -289,20 +291,4 @@ async function openApi(
   })
   watch(metrics.registry, { node, coordinator, serving, sockets: () => sockets.count })
   return { listening, sockets }
-}
-
-async function openEngine({ dataDirectory, durability }: DaemonOptions): Promise<Engine> {
-  const directory = join(dataDirectory, 'engine')
-  try {
-    return await openSqliteEngine({ directory, durability })
-  } catch (error) {
-    if (!(error instanceof EngineError)) throw error
-    const { code, message, hint, details } = error
-    // All others are about the directory that was chosen.
-    throw new SandlotError(code === 'disk_full' ? code : 'invalid_request', message, {
-      hint,
-      details: { ...details },
-      cause: error,
-    })
-  }
 }

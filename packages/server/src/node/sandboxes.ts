@@ -75,11 +75,6 @@ export class NodeSandboxes {
     return this.#entries
   }
 
-  /** How many live, or are being created, that have this image. */
-  usesOf(image: string): number {
-    return [...this.#entries.values()].filter((entry) => entry.record.image === image).length
-  }
-
   /** The entry of this id, made on the first call. */
   async acquire(request: AcquireRequest): Promise<Entry> {
     const present = this.#entries.get(request.sandbox)

@@ -1,0 +1,21 @@
+import { join } from 'node:path'
+import { type Engine, EngineError, openSqliteEngine } from '@sandlot/engine'
+import { SandlotError } from '@sandlot/protocol'
+import type { DaemonOptions } from './config.ts'
+
+/** The engine of a data directory. What is wrong with the directory is told as the caller's. */
+export async function openEngine({ dataDirectory, durability }: DaemonOptions): Promise<Engine> {
+  const directory = join(dataDirectory, 'engine')
+  try {
+    return await openSqliteEngine({ directory, durability })
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error
+    const { code, message, hint, details } = error
+    // All others are about the directory that was chosen.
+    throw new SandlotError(code === 'disk_full' ? code : 'invalid_request', message, {
+      hint,
+      details: { ...details },
+      cause: error,
+    })
+  }
+}
