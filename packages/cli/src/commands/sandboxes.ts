@@ -1,13 +1,13 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
 import { formatDuration, formatSize, type NetworkPolicy } from '@sandlot/protocol'
-import { Sandbox, type SandboxView, Sandlot } from 'sandlot'
+import { type ImageLike, Sandbox, type SandboxView, Sandlot } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
-import { checkDuration, given, pairs } from './options.ts'
+import { checkDuration, checkResources, given, pairs } from './options.ts'
 
 export interface ListOptions {
   readonly all?: boolean
@@ -54,17 +54,21 @@ export interface CreateOptions {
 
 /** Prints the id of the new sandbox. */
 export async function createCommand(options: CreateOptions): Promise<void> {
+  const { memory, cpu, disk, pids, keepWarm, lifetime, checkpointable } = options
+  const resources = { ...given({ memory, cpu, disk, pids }) }
+  const env = pairs(options.env ?? [], '--env')
+  const tags = pairs(options.tag ?? [], '--tag')
+  checkDuration(keepWarm, '--keep-warm')
+  checkDuration(lifetime, '--lifetime')
+  const described = parseFrom(options.from)
+  // What has an id may bring resources of its own, which only the daemon knows.
+  if (typeof described !== 'string') checkResources(resources)
   await using client = new Sandlot()
   using interrupted = interruption()
-  const { memory, cpu, disk, pids, keepWarm, lifetime, checkpointable } = options
-  const from = await imageOf(client, options.from, interrupted.signal)
+  const from = await imageOf(client, described, interrupted.signal)
   const sandbox = await client.sandboxes.create({
-    from,
-    signal: interrupted.signal,
-    resources: { ...given({ memory, cpu, disk, pids }) },
+    ...{ from, resources, env, tags, signal: interrupted.signal },
     ...given({ keepWarm, lifetime, checkpointable, network: networkOf(options) }),
-    env: pairs(options.env ?? [], '--env'),
-    tags: pairs(options.tag ?? [], '--tag'),
   })
   printLine(sandbox.id)
 }
@@ -75,8 +79,7 @@ function networkOf({ allow = [], packages }: CreateOptions): NetworkPolicy | und
 }
 
 /** The id of what `--from` says; builds what is only described. */
-async function imageOf(client: Sandlot, text: string, signal: AbortSignal): Promise<string> {
-  const from = parseFrom(text)
+async function imageOf(client: Sandlot, from: ImageLike, signal: AbortSignal): Promise<string> {
   if (typeof from === 'string') return from
   if ('id' in from) return from.id
   const onLog = (line: string) => note(`image: ${line}`)
