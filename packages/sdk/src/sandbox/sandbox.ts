@@ -3,10 +3,12 @@ import {
   type ForkAnswer,
   type SandboxView,
   SandlotError,
+  type SnapshotCreate,
   type Tags,
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { joinSignals } from '../connection/signals.ts'
+import type { Snapshot } from '../snapshot/snapshots.ts'
 import {
   type ExecOptions,
   ExecStream,
@@ -17,6 +19,9 @@ import {
 } from './exec.ts'
 import type { ExecResult } from './exec-result.ts'
 import { Files } from './files.ts'
+
+/** `exclude`: absolute paths below which it is as if nothing had been done. */
+export type SnapshotOptions = SnapshotCreate & Waiting
 
 /**
  * One isolated environment. `await using sandbox = await client.sandboxes.create(…)` stops it at the end of the block.
@@ -129,6 +134,17 @@ export class Sandbox implements AsyncDisposable {
   /** It goes on where it was paused. Idempotent. Throws `capacity` while the machine has no room for it. */
   async resume(options: Waiting = {}): Promise<SandboxView> {
     return await this.#json<SandboxView>('resumeSandbox', options)
+  }
+
+  /**
+   * Saves what it has become; it goes on meanwhile. `filesystem`: its files, without what is below the paths of `exclude`. What is
+   * written during the call is in it or not, file by file.
+   */
+  async snapshot({ signal, ...json }: SnapshotOptions): Promise<Snapshot> {
+    using joined = joinSignals(signal, this.#signal)
+    const parameters = { id: this.id }
+    const request = { parameters, json, signal: joined.signal }
+    return await this.#context.http.json<Snapshot>('createSnapshot', request)
   }
 
   /** Ends it with everything that runs in it. Idempotent. */
