@@ -6,6 +6,8 @@ const tasks = [
 ]
 const policy = async (_prompt: string) => 'def double(n): return n + n\n' // your model goes here
 await using client = await Sandlot.local()
+const debian = Image.debian('bookworm', ['python3'])
+const from = await client.prepare({ from: debian, setup: ['mkdir /work'] }) // once, for all
 await using run = client.rollouts.map(
   tasks,
   async ({ sandbox, task, model }) => {
@@ -13,8 +15,7 @@ await using run = client.rollouts.map(
     await sandbox.files.write('/work/solution.py', code)
   },
   {
-    from: Image.debian('bookworm', ['python3']),
-    concurrency: 2,
+    from,
     timeout: { agent: '1m' },
     grade: pythonFunction({
       candidate: '/work/solution.py',
