@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { explainErrors } from './explain-errors.ts'
 import { addImageVerbs } from './image-verbs.ts'
 import { collect, naturalNumber, portNumber, positiveNumber, wholeNumber } from './option-values.ts'
+import { addSnapshotVerb, addSnapshotVerbs } from './snapshot-verbs.ts'
 
 /** The command line, ready to parse. */
 export function makeProgram(): Command {
@@ -15,6 +16,7 @@ export function makeProgram(): Command {
   addDaemonVerbs(program)
   addSandboxVerbs(program)
   addImageVerbs(program)
+  addSnapshotVerbs(program)
   addTemplateVerbs(program)
   addRunVerbs(program)
   addDevelopmentVerbs(program)
@@ -126,6 +128,19 @@ function addSandboxVerbs(program: Command): void {
     .description('stop sandboxes with all that runs in them')
     .argument('<id...>')
     .action(async (ids) => (await import('./commands/sandboxes.ts')).stopCommand(ids))
+  addMemoryVerbs(sandbox)
+  addSnapshotVerb(sandbox)
+  sandbox
+    .command('logs')
+    .description('list the commands of a sandbox, or print the output of one')
+    .argument('<id>')
+    .option('--exec <exec>', 'the command whose output to print')
+    .action(async (id, options) =>
+      (await import('./commands/sandboxes.ts')).logsCommand(id, options),
+    )
+}
+
+function addMemoryVerbs(sandbox: Command): void {
   sandbox
     .command('pause')
     .description(
@@ -147,14 +162,6 @@ function addSandboxVerbs(program: Command): void {
     .description('let paused sandboxes go on')
     .argument('<id...>')
     .action(async (ids) => (await import('./commands/sandboxes.ts')).resumeCommand(ids))
-  sandbox
-    .command('logs')
-    .description('list the commands of a sandbox, or print the output of one')
-    .argument('<id>')
-    .option('--exec <exec>', 'the command whose output to print')
-    .action(async (id, options) =>
-      (await import('./commands/sandboxes.ts')).logsCommand(id, options),
-    )
 }
 
 function addTemplateVerbs(program: Command): void {

@@ -112,13 +112,13 @@ export const ERROR_CATALOGUE = {
     status: 404,
     fault: 'caller',
     retry: false,
-    hint: 'Name one that `GET /v1/snapshots` shows; what was deleted is not kept.',
+    hint: 'Name one that `sandlot snapshots list` shows; what was deleted is not kept.',
   },
   snapshot_in_use: {
     status: 409,
     fault: 'caller',
     retry: false,
-    hint: 'Stop the sandboxes that were started from it, or delete it with `force`: they go on, and its files stay until they end.',
+    hint: 'Stop what was started from it, or delete it with `force`: what runs goes on, and nothing more starts from it.',
   },
   template_unknown: {
     status: 404,

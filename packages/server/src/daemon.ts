@@ -41,7 +41,6 @@ import { watch } from './metrics/gauges.ts'
 import { Metrics, metricsHandler } from './metrics/metrics.ts'
 import { timedEngine } from './metrics/timed-engine.ts'
 import { Node } from './node/node.ts'
-import { usesOf } from './node/uses-of.ts'
 import { openEngine } from './open-engine.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
@@ -53,6 +52,7 @@ import { Shutdown } from './shutdown.ts'
 import { forkFilesystem } from './snapshots/fork.ts'
 import { snapshotHandlers } from './snapshots/handlers.ts'
 import { Snapshots } from './snapshots/snapshots.ts'
+import { userOf } from './snapshots/user-of.ts'
 import { watchStalls } from './stall-watch.ts'
 import { StartPoints } from './start-points.ts'
 import { templateHandlers } from './templates/handlers.ts'
@@ -110,6 +110,7 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
     coordinator.stoodStill(forMs)
   })
   starting.use(watch)
+  await parts.snapshots.reap()
   serving.serve()
   node.fill()
   const said = { url, pid: process.pid, dataDirectory }
@@ -161,7 +162,8 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   const snapshots = await Snapshots.open({
     engine,
     images,
-    uses: (image) => usesOf(node, image),
+    user: (record) => userOf(record, { node, coordinator }),
+    now: systemClock.now,
     log,
   })
   const templates = await Templates.open({
@@ -175,7 +177,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   })
   const startPoints = new StartPoints({
     template: (project, id) => templates.get(project, id),
-    snapshot: (project, id) => snapshots.get(project, id),
+    snapshot: (project, id) => snapshots.use(project, id),
   })
   const { driver, own } = openDriver(options)
   // A start that fails leaves what it found to the next one.
@@ -258,7 +260,7 @@ async function openApi(
     }),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
-    ...imageHandlers(images, startPoints),
+    ...imageHandlers(images, startPoints, (image) => saved.snapshots.keeperOf(image)),
     ...templateHandlers(given.templates),
     ...snapshotHandlers(saved),
     ...blobHandlers(engine),

@@ -31,6 +31,8 @@ export const SERVER_LIMITS = {
   detachedMs: 600_000,
   /** A checkout or a cold start. */
   createMs: 60_000,
+  /** Uses of a snapshot within this time are written down once. */
+  snapshotUseMs: 60_000,
   /** Saving the memory of a sandbox, or restoring it. */
   memoryMs: 120_000,
   /** A resume that waits for room. */

@@ -4,6 +4,7 @@ import {
   type SandboxView,
   SandlotError,
   type SnapshotCreate,
+  type SnapshotKind,
   type Tags,
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
@@ -22,6 +23,13 @@ import { Files } from './files.ts'
 
 /** `exclude`: absolute paths below which it is as if nothing had been done. */
 export type SnapshotOptions = SnapshotCreate & Waiting
+
+export interface ForkOptions extends Waiting {
+  /** `filesystem`: the files alone, of any sandbox. Default `memory`: what runs goes on in each copy. */
+  readonly kind?: SnapshotKind
+  /** Default: those of the sandbox. */
+  readonly tags?: Tags
+}
 
 /**
  * One isolated environment. `await using sandbox = await client.sandboxes.create(…)` stops it at the end of the block.
@@ -111,17 +119,26 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /**
-   * Running copies of it, with its memory: its processes go on in each, and in it. A result for each: a sandbox, or the error of one that
-   * could not be made. For one created with `checkpointable: true`.
+   * Saves what it has become; it goes on meanwhile. `filesystem`: its files, without what is below the paths of `exclude`. What is
+   * written during the call is in it or not, file by file.
    */
-  async fork(
-    count: number,
-    options: Waiting & { readonly tags?: Tags } = {},
-  ): Promise<(Sandbox | SandlotError)[]> {
+  async snapshot({ signal, ...json }: SnapshotOptions): Promise<Snapshot> {
+    using joined = joinSignals(signal, this.#signal)
+    const parameters = { id: this.id }
+    const request = { parameters, json, signal: joined.signal }
+    return await this.#context.http.json<Snapshot>('createSnapshot', request)
+  }
+
+  /**
+   * Running copies of it; it goes on. With its memory its processes go on in each: for one created with `checkpointable: true`. A
+   * result for each: a sandbox, or the error of one that could not be made.
+   */
+  async fork(count: number, options: ForkOptions = {}): Promise<(Sandbox | SandlotError)[]> {
+    const { kind = 'memory', tags } = options
     using joined = joinSignals(options.signal, this.#signal)
     const { items } = await this.#context.http.json<ForkAnswer>('forkSandbox', {
       parameters: { id: this.id },
-      json: { count, kind: 'memory', tags: options.tags },
+      json: { count, kind, tags },
       signal: joined.signal,
     })
     return items.map((item) =>
@@ -134,17 +151,6 @@ export class Sandbox implements AsyncDisposable {
   /** It goes on where it was paused. Idempotent. Throws `capacity` while the machine has no room for it. */
   async resume(options: Waiting = {}): Promise<SandboxView> {
     return await this.#json<SandboxView>('resumeSandbox', options)
-  }
-
-  /**
-   * Saves what it has become; it goes on meanwhile. `filesystem`: its files, without what is below the paths of `exclude`. What is
-   * written during the call is in it or not, file by file.
-   */
-  async snapshot({ signal, ...json }: SnapshotOptions): Promise<Snapshot> {
-    using joined = joinSignals(signal, this.#signal)
-    const parameters = { id: this.id }
-    const request = { parameters, json, signal: joined.signal }
-    return await this.#context.http.json<Snapshot>('createSnapshot', request)
   }
 
   /** Ends it with everything that runs in it. Idempotent. */

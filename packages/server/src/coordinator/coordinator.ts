@@ -97,6 +97,14 @@ export class Coordinator implements CoordinatorPort {
     })
   }
 
+  /** The name of a run that starts episodes from an image and is not over. */
+  unfinishedFrom(image: string): string | undefined {
+    for (const { record } of this.#registry.all()) {
+      if (record.specification.image === image) return record.name
+    }
+    return undefined
+  }
+
   listRuns(project: string, query: ListRuns): Promise<RunPage> {
     return this.#call(() => listRuns(this.#services, this.#registry, project, query))
   }

@@ -16,6 +16,8 @@ type ImageRoutes =
 export function imageHandlers(
   images: ImageStore,
   startPoints: StartPoints,
+  /** The snapshot whose files an image has. */
+  keeperOf: (image: string) => { readonly id: string } | undefined,
 ): Pick<Handlers, ImageRoutes> {
   return {
     buildImage: async ({ caller, body, signal }) =>
@@ -38,7 +40,10 @@ export function imageHandlers(
     },
     getImage: async ({ params }) => usedView(images, await images.get(imageIdOf(params.id))),
     removeImage: async ({ params, signal }) => {
-      await images.remove(imageIdOf(params.id), { signal })
+      const id = imageIdOf(params.id)
+      const keeper = keeperOf(id)
+      if (keeper) throw isSnapshot(id, keeper.id)
+      await images.remove(id, { signal })
       return undefined
     },
     verifyImage: async ({ params, signal }) => ({
@@ -75,6 +80,12 @@ export function imageViewOf(image: Image): ImageView {
     sizeBytes,
     createdAtMs,
   }
+}
+
+function isSnapshot(image: string, snapshot: string): SandlotError {
+  return new SandlotError('image_in_use', `the image ${image} has the files of ${snapshot}`, {
+    hint: `Delete the snapshot: \`sandlot snapshots delete ${snapshot}\`.`,
+  })
 }
 
 const imageId = idOf('image')

@@ -10,7 +10,7 @@ interface DraftParts {
 
 /** What is known of a sandbox before its image is read. */
 export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRecord {
-  const { sandbox, project, owner, epoch, image, resources, parent } = request
+  const { sandbox, project, owner, epoch, image, resources, from, parent } = request
   return {
     sandbox,
     node: parts.node,
@@ -31,6 +31,7 @@ export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRe
     createdAtMs: parts.clock.now(),
     endpoint: parts.endpoint(),
     ...(request.checkpointable || request.checkpoint !== undefined ? { checkpointable: true } : {}),
+    ...(from === undefined ? {} : { from }),
     ...(parent === undefined ? {} : { parent }),
   }
 }

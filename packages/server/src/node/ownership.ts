@@ -29,6 +29,8 @@ export const ownershipRecord = z.object({
   createdAtMs: z.number(),
   /** Its memory can be saved. */
   checkpointable: z.boolean().exactOptional(),
+  /** What its owner named to start from, where that was not the image itself. */
+  from: z.string().exactOptional(),
   /** The sandbox that it is a copy of. */
   parent: z.string().exactOptional(),
   /** Since when it is paused, or about to be: what is found dead with its memory on disk is paused. */

@@ -133,6 +133,8 @@ export interface AcquireRequest {
   readonly phase?: NetworkPhase
   /** How long to wait for room. Default 0: refuse at once. */
   readonly waitMs?: number
+  /** What its owner named to start from, where that is not the image itself. */
+  readonly from?: string
   /** Its memory can be saved. Then no blank can be used. */
   readonly checkpointable?: boolean
   /** The name of saved memory of this node to start from, taken of a sandbox of the same image and resources. */

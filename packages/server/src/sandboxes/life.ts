@@ -49,6 +49,7 @@ async function create(
     const entry = await node.sandboxes.acquire({
       sandbox: id,
       image: start.image,
+      ...(start.image === body.from ? {} : { from: body.from }),
       resources: completed({ ...start.resources, ...body.resources }),
       project: caller.project,
       owner: CLIENT,

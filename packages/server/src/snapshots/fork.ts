@@ -14,11 +14,13 @@ export async function forkFilesystem(
   copies: Copies,
 ): Promise<readonly Forked[]> {
   const { node, snapshots } = services
-  const taken = await takeFilesystem(services, call, { kind: 'filesystem' })
-  try {
-    return await startCopies(node.sandboxes, original, copies, { image: taken.image })
-  } finally {
-    // From now on only the copies keep its files.
-    await snapshots.remove(taken.project, taken.id, true).catch(() => {})
-  }
+  return await snapshots.whileMaking(async () => {
+    const taken = await takeFilesystem(services, call, { kind: 'filesystem' })
+    try {
+      return await startCopies(node.sandboxes, original, copies, { image: taken.image })
+    } finally {
+      // From now on only the copies keep its files.
+      await snapshots.remove(taken.project, taken.id, true).catch(() => {})
+    }
+  })
 }

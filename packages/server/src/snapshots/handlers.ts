@@ -2,6 +2,7 @@ import { idOf, LIMITS, SandlotError } from '@sandlot/protocol'
 import type { Handlers } from '../http/call.ts'
 import { idFromKey } from '../id-from-key.ts'
 import { hasTag } from '../sandboxes/has-tag.ts'
+import type { SnapshotRecord } from './record.ts'
 import { type SnapshotServices, takeFilesystem } from './take.ts'
 
 type SnapshotRoutes = 'createSnapshot' | 'listSnapshots' | 'getSnapshot' | 'deleteSnapshot'
@@ -18,11 +19,12 @@ export function snapshotHandlers(services: SnapshotServices): Pick<Handlers, Sna
     listSnapshots: async ({ caller, query }) => {
       const named = await snapshots.list(caller.project, query.name)
       const all = named.filter(({ tags }) => (query.tag ?? []).every((tag) => hasTag(tags, tag)))
-      const from = query.after === undefined ? 0 : all.findIndex(({ id }) => id === query.after) + 1
-      const limit = query.limit ?? Math.min(100, LIMITS.itemsPerPage)
-      const page = all.slice(from, from + limit)
+      const { after, limit = Math.min(100, LIMITS.itemsPerPage) } = query
+      const left = all.filter((record) => after === undefined || placeOf(record) > after)
+      const page = left.slice(0, limit)
       const items = await Promise.all(page.map((record) => snapshots.view(record)))
-      return { items, next: from + limit < all.length ? (items.at(-1)?.id ?? null) : null }
+      const last = page.at(-1)
+      return { items, next: left.length > limit && last ? placeOf(last) : null }
     },
     getSnapshot: async ({ caller, params }) =>
       await snapshots.view(await snapshots.get(caller.project, snapshotIdOf(params.id))),
@@ -31,6 +33,11 @@ export function snapshotHandlers(services: SnapshotServices): Pick<Handlers, Sna
       return undefined
     },
   }
+}
+
+/** Where it stands in the list, whatever is deleted meanwhile. */
+function placeOf({ createdAtMs, id }: SnapshotRecord): string {
+  return `${String(createdAtMs).padStart(16, '0')}${id}`
 }
 
 const snapshotId = idOf('snapshot')

@@ -13,5 +13,6 @@ export const snapshotRecord = z.object({
   sandbox: z.string(),
   sizeBytes: z.number(),
   createdAtMs: z.number(),
+  lastUsedAtMs: z.number().optional(),
 })
 export type SnapshotRecord = z.infer<typeof snapshotRecord>

@@ -2,6 +2,7 @@ import type { Engine } from '@sandlot/engine'
 import { SandlotError, type SnapshotView } from '@sandlot/protocol'
 import type { ImageStore, PinnedImage } from '@sandlot/runtime'
 import { decodeJson, encodeJson } from '../json.ts'
+import { SERVER_LIMITS } from '../limits.ts'
 import { type SnapshotRecord, snapshotRecord } from './record.ts'
 
 const PREFIX = 'snapshot/'
@@ -9,18 +10,23 @@ const PREFIX = 'snapshot/'
 export interface SnapshotsOptions {
   readonly engine: Engine
   readonly images: ImageStore
-  /** How many sandboxes live that were started from an image. */
-  readonly uses: (image: string) => number
+  /** What else keeps a snapshot from being deleted, in a few words; undefined where nothing does. */
+  readonly user: (record: SnapshotRecord) => string | undefined
+  readonly now: () => number
   readonly log: { warn(about: object, message: string): void }
 }
 
 /**
  * The records of snapshots. Each keeps its image from being removed or collected. A name is its newest snapshot's: the one that
- * had it before goes on without.
+ * had it before goes on without. A record is written when all it names is there, and goes before its image does: so one that
+ * is found can be started from, and what a killed daemon leaves is an image without a record, which goes at the next start.
  */
 export class Snapshots {
   readonly #options: SnapshotsOptions
+  readonly #records = new Map<string, SnapshotRecord>()
   readonly #pins = new Map<string, PinnedImage>()
+  /** Images may be there that have no record yet. */
+  #making = 0
 
   private constructor(options: SnapshotsOptions) {
     this.#options = options
@@ -29,104 +35,146 @@ export class Snapshots {
   /** A record whose image is gone, by another hand than this daemon's, is forgotten: nothing could start from it. */
   static async open(options: SnapshotsOptions): Promise<Snapshots> {
     const snapshots = new Snapshots(options)
-    for await (const record of snapshots.#all('')) {
-      if (await snapshots.#keep(record)) continue
-      options.log.warn(
-        { snapshot: record.id, image: record.image },
-        'a snapshot has lost its image',
-      )
-      await snapshots.#forget(record)
+    for (const record of await readAll(options.engine)) {
+      const pinned = await options.images.pin(record.image).catch(() => undefined)
+      if (pinned) {
+        snapshots.#records.set(record.id, record)
+        snapshots.#pins.set(record.id, pinned)
+        continue
+      }
+      const { id, image } = record
+      options.log.warn({ snapshot: id, image }, 'a snapshot has lost its image')
+      await options.engine.kv.delete(keyOf(record))
     }
     return snapshots
   }
 
   /** From now on it can be started from. */
   async add(record: SnapshotRecord): Promise<SnapshotRecord> {
-    await this.#keep(record)
-    if (record.name !== undefined) await this.#takeName(record.project, record.name)
-    await this.#put(record)
+    const pinned = await this.#options.images.pin(record.image)
+    try {
+      await this.#put(record)
+    } catch (error) {
+      pinned[Symbol.dispose]()
+      throw error
+    }
+    this.#pins.set(record.id, pinned)
+    const { name, project } = record
+    for (const other of name === undefined ? [] : await this.list(project, name)) {
+      const { name: _, ...nameless } = other
+      if (other.id !== record.id) await this.#put(nameless)
+    }
     return record
   }
 
   /** Throws `snapshot_unknown`. */
   async get(project: string, id: string): Promise<SnapshotRecord> {
-    const entry = await this.#options.engine.kv.get(keyOf(project, id))
-    if (entry) return snapshotRecord.parse(decodeJson(entry.value))
+    const found = this.#records.get(id)
+    if (found?.project === project) return found
     const shown = JSON.stringify(id.slice(0, 64))
     throw new SandlotError('snapshot_unknown', `there is no snapshot ${shown}`)
   }
 
+  /** One that is about to be started from. Throws `snapshot_unknown`. */
+  async use(project: string, id: string): Promise<SnapshotRecord> {
+    const record = await this.get(project, id)
+    const nowMs = this.#options.now()
+    if (nowMs - (record.lastUsedAtMs ?? 0) < SERVER_LIMITS.snapshotUseMs) return record
+    const used = { ...record, lastUsedAtMs: nowMs }
+    // The start doesn't wait for it: it may be lost.
+    this.#put(used).catch(() => {})
+    return used
+  }
+
   /** Oldest first. */
   async list(project: string, name?: string): Promise<readonly SnapshotRecord[]> {
-    const records: SnapshotRecord[] = []
-    for await (const record of this.#all(`${project}/`)) {
-      if (name === undefined || record.name === name) records.push(record)
-    }
-    return records.sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+    return [...this.#records.values()]
+      .filter((record) => record.project === project)
+      .filter((record) => name === undefined || record.name === name)
+      .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
   }
 
   /**
    * Forgets a snapshot and removes the image that nothing else has. Sandboxes that were started from it go on, and keep its files until
-   * they end. Throws `snapshot_in_use` without `force` while there are any.
+   * they end. Throws `snapshot_in_use` without `force` while something was started from it, or will be.
    */
   async remove(project: string, id: string, force: boolean): Promise<SnapshotRecord> {
     const record = await this.get(project, id)
-    const uses = this.#options.uses(record.image)
-    if (uses > 0 && !force) {
-      const many = uses === 1 ? 'a sandbox lives' : `${uses} sandboxes live`
-      throw new SandlotError('snapshot_in_use', `${many} that started from ${id}`)
+    const user = force ? undefined : this.#options.user(record)
+    if (user !== undefined) {
+      throw new SandlotError('snapshot_in_use', `the snapshot ${id} is in use by ${user}`)
     }
-    await this.#forget(record)
-    // Others may have it: a snapshot of the same content, a sandbox, a template.
-    if (record.image !== record.parent && uses === 0) {
-      await this.#options.images.remove(record.image).catch(() => {})
-    }
+    this.#records.delete(id)
+    await this.#options.engine.kv.delete(keyOf(record))
+    this.#pins.get(id)?.[Symbol.dispose]()
+    this.#pins.delete(id)
+    await this.reap()
     return record
   }
 
   async view(record: SnapshotRecord): Promise<SnapshotView> {
-    const usedAtMs = await this.#options.images.usedAtMs(record.image).catch(() => undefined)
-    const used = usedAtMs !== undefined && usedAtMs > record.createdAtMs
-    return { ...record, ...(used ? { lastUsedAtMs: usedAtMs } : {}) }
+    return record
   }
 
-  async #takeName(project: string, name: string): Promise<void> {
-    for (const record of await this.list(project, name)) {
-      const { name: _, ...unnamed } = record
-      await this.#put(unnamed)
+  /** The snapshot that keeps an image. */
+  keeperOf(image: string): SnapshotRecord | undefined {
+    return [...this.#records.values()].find((record) => record.image === image)
+  }
+
+  /** While it runs, images that no record names stay. */
+  async whileMaking<T>(make: () => Promise<T>): Promise<T> {
+    this.#making += 1
+    try {
+      return await make()
+    } finally {
+      this.#making -= 1
+      await this.reap()
+    }
+  }
+
+  /** Removes images that came out of sandboxes and that nothing names or uses any more. */
+  async reap(): Promise<void> {
+    const { images } = this.#options
+    for (const { id } of this.#making > 0 ? [] : await images.listExtended()) {
+      if (this.#making > 0) return
+      // It is in use, or somebody else removed it: either way it is not ours to remove now.
+      if (!this.keeperOf(id)) await images.remove(id).catch(() => {})
     }
   }
 
   async #put(record: SnapshotRecord): Promise<void> {
-    await this.#options.engine.kv.put(keyOf(record.project, record.id), encodeJson(record))
-  }
-
-  async *#all(below: string): AsyncGenerator<SnapshotRecord> {
-    for (let after: string | undefined; ; ) {
-      const options = after === undefined ? {} : { after }
-      const page = await this.#options.engine.kv.list(PREFIX + below, options)
-      for (const entry of page.entries) yield snapshotRecord.parse(decodeJson(entry.value))
-      after = page.next
-      if (after === undefined) return
+    const before = this.#records.get(record.id)
+    this.#records.set(record.id, record)
+    try {
+      await this.#options.engine.kv.put(keyOf(record), encodeJson(record))
+    } catch (error) {
+      if (before) this.#records.set(record.id, before)
+      else this.#records.delete(record.id)
+      throw error
     }
-  }
-
-  /** False where its image is gone. */
-  async #keep({ project, id, image }: SnapshotRecord): Promise<boolean> {
-    const { images } = this.#options
-    if (!(await images.find(image))) return false
-    this.#pins.set(keyOf(project, id), await images.pin(image))
-    return true
-  }
-
-  async #forget({ project, id }: SnapshotRecord): Promise<void> {
-    const key = keyOf(project, id)
-    await this.#options.engine.kv.delete(key)
-    this.#pins.get(key)?.[Symbol.dispose]()
-    this.#pins.delete(key)
   }
 }
 
-function keyOf(project: string, id: string): string {
+/** Of two with one name, which a daemon left that died between two writes, the older one has lost it. */
+async function readAll({ kv }: Engine): Promise<SnapshotRecord[]> {
+  const records: SnapshotRecord[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await kv.list(PREFIX, after === undefined ? {} : { after })
+    for (const entry of page.entries) records.push(snapshotRecord.parse(decodeJson(entry.value)))
+    after = page.next
+    if (after === undefined) break
+  }
+  const taken = new Set<string>()
+  return records
+    .sort((a, b) => b.createdAtMs - a.createdAtMs)
+    .map(({ name, ...rest }) => {
+      const key = `${rest.project}/${name}`
+      if (name === undefined || taken.has(key)) return rest
+      taken.add(key)
+      return { name, ...rest }
+    })
+}
+
+function keyOf({ project, id }: { readonly project: string; readonly id: string }): string {
   return `${PREFIX}${project}/${id}`
 }

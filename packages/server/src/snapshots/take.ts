@@ -1,5 +1,6 @@
 import { newId, SandlotError, type SnapshotCreate } from '@sandlot/protocol'
-import type { ImageStore } from '@sandlot/runtime'
+import type { Image, ImageStore } from '@sandlot/runtime'
+import type { Lent } from '../node/lend.ts'
 import type { Node } from '../node/node.ts'
 import { lendFor, type SandboxCall } from '../sandboxes/use.ts'
 import type { SnapshotRecord } from './record.ts'
@@ -17,35 +18,54 @@ export interface SnapshotServices {
  * meanwhile is in it or not. Fails as the sandbox does, with `disk_full`, or where something in it can't be stored.
  */
 export async function takeFilesystem(
-  { node, images, snapshots, now }: SnapshotServices,
+  services: SnapshotServices,
   call: SandboxCall,
-  { name, tags = {}, exclude = [] }: SnapshotCreate,
+  body: SnapshotCreate,
   id = newId('snapshot'),
 ): Promise<SnapshotRecord> {
-  using lent = await lendFor(node, call)
-  const entry = node.sandboxes.entries.get(lent.id)
-  if (!entry) throw new SandlotError('sandbox_gone', `the sandbox ${lent.id} has ended`)
-  const { image: parent } = entry.record
-  const { signal } = call
+  using lent = await lendFor(services.node, call)
   try {
-    const difference = lent.guest.tar.difference('main', { exclude: [...exclude] }, { signal })
-    const image = await images.extend({ parent, difference }, { signal })
-    // Between its making and its record nothing else keeps it.
-    using _ = await images.pin(image.id)
-    const before = await images.get(parent)
-    return await snapshots.add({
-      id,
-      project: call.caller.project,
-      kind: 'filesystem',
-      ...(name === undefined ? {} : { name }),
-      tags,
-      image: image.id,
-      parent,
-      sandbox: lent.id,
-      sizeBytes: Math.max(0, image.sizeBytes - before.sizeBytes),
-      createdAtMs: now(),
-    })
+    return await services.snapshots.whileMaking(() => take(services, { call, body, id, lent }))
   } catch (error) {
     throw await lent.explain(error)
   }
+}
+
+interface Taking {
+  readonly call: SandboxCall
+  readonly body: SnapshotCreate
+  readonly id: string
+  readonly lent: Lent
+}
+
+async function take(
+  { node, images, snapshots, now }: SnapshotServices,
+  { call, body, id, lent }: Taking,
+): Promise<SnapshotRecord> {
+  const { name, tags = {}, exclude = [] } = body
+  const { signal } = call
+  const entry = node.sandboxes.entries.get(lent.id)
+  if (!entry) throw new SandlotError('sandbox_gone', `the sandbox ${lent.id} has ended`)
+  const { image: below, from = below } = entry.record
+  const difference = lent.guest.tar.difference('main', { exclude: [...exclude] }, { signal })
+  const image = await images.extend({ parent: below, difference }, { signal })
+  return await snapshots.add({
+    id,
+    project: call.caller.project,
+    kind: 'filesystem',
+    ...(name === undefined ? {} : { name }),
+    tags,
+    image: image.id,
+    parent: from,
+    sandbox: lent.id,
+    sizeBytes: addedBytes(image, await images.get(below)),
+    createdAtMs: now(),
+  })
+}
+
+/** Of layers that the parent doesn't have. */
+function addedBytes(image: Image, parent: Image): number {
+  const below = new Set(parent.layers.map(({ digest }) => digest))
+  const added = image.layers.filter(({ digest }) => !below.has(digest))
+  return added.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
 }

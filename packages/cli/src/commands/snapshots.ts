@@ -1,0 +1,61 @@
+/** `sandlot sandbox snapshot`, `sandlot snapshots …`. */
+import { formatSize } from '@sandlot/protocol'
+import { Sandlot } from 'sandlot'
+import { formatTable } from '../output/table.ts'
+import { printLine } from '../output/terminal.ts'
+import { given, pairs } from './options.ts'
+
+export interface SnapshotCommandOptions {
+  readonly name?: string
+  readonly tag?: readonly string[]
+  readonly exclude?: readonly string[]
+}
+
+export async function snapshotCommand(id: string, options: SnapshotCommandOptions): Promise<void> {
+  await using client = new Sandlot()
+  const sandbox = await client.sandboxes.get(id)
+  const { name, tag = [], exclude = [] } = options
+  const snapshot = await sandbox.snapshot({
+    kind: 'filesystem',
+    ...given({ name }),
+    tags: pairs(tag, '--tag'),
+    exclude: [...exclude],
+  })
+  printLine(snapshot.id)
+}
+
+export interface ListSnapshotsOptions {
+  readonly name?: string
+  readonly tag?: readonly string[]
+  readonly json?: boolean
+}
+
+export async function listSnapshotsCommand(options: ListSnapshotsOptions): Promise<void> {
+  await using client = new Sandlot()
+  const { name, tag = [], json } = options
+  const wanted = { ...given({ name }), tags: pairs(tag, '--tag') }
+  const snapshots = await Array.fromAsync(client.snapshots.list(wanted))
+  if (json) return printLine(JSON.stringify(snapshots))
+  const rows = snapshots.map(({ id, name: named, kind, parent, sizeBytes, createdAtMs }) => [
+    id,
+    named ?? '',
+    kind,
+    parent,
+    formatSize(sizeBytes),
+    new Date(createdAtMs).toISOString(),
+  ])
+  printLine(formatTable(['ID', 'NAME', 'KIND', 'PARENT', 'SIZE', 'CREATED'], rows))
+}
+
+export async function showSnapshotCommand(id: string): Promise<void> {
+  await using client = new Sandlot()
+  printLine(JSON.stringify(await client.snapshots.get(id), null, 2))
+}
+
+export async function deleteSnapshotsCommand(
+  ids: readonly string[],
+  { force = false }: { readonly force?: boolean },
+): Promise<void> {
+  await using client = new Sandlot()
+  for (const id of ids) await client.snapshots.delete(id, { force })
+}
