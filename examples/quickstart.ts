@@ -6,8 +6,8 @@ const tasks = [
 ]
 const policy = async (_prompt: string) => 'def double(n): return n + n\n' // your model goes here
 await using client = await Sandlot.local()
-const debian = Image.debian('bookworm', ['python3'])
-const from = await client.prepare({ from: debian, setup: ['mkdir /work'] }) // once, for all
+const python = Image.debian('bookworm', ['python3']).workdir('/work')
+const from = await client.prepare({ from: python }) // once, for all episodes
 await using run = client.rollouts.map(
   tasks,
   async ({ sandbox, task, model }) => {
@@ -16,7 +16,6 @@ await using run = client.rollouts.map(
   },
   {
     from,
-    timeout: { agent: '1m' },
     grade: pythonFunction({
       candidate: '/work/solution.py',
       test: ({ id, test }) => ({ entryPoint: id, test }),
