@@ -18,6 +18,11 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/pool.ts')).pool,
   },
   {
+    name: 'snapshot',
+    about: 'files of a running sandbox saved as a layer that others start from, over HTTP',
+    load: async () => (await import('./figures/snapshot.ts')).snapshot,
+  },
+  {
     name: 'episodes',
     about: 'episodes per second end to end, by SDK and daemon, against the raw loop',
     load: async () => (await import('./figures/episodes.ts')).episodes,
