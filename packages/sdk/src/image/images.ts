@@ -1,5 +1,6 @@
 import type { IMAGE_EXPORT_FORMATS, ImageVerification, ImageView } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
+import { pagesOf } from '../connection/pages.ts'
 import type { ImageDescription } from './image.ts'
 import { type BuildOptions, buildImage } from './resolve.ts'
 
@@ -22,16 +23,8 @@ export class Images {
   }
 
   /** All images, page by page as they are read. */
-  async *list({ signal }: Waiting = {}): AsyncGenerator<ImageView> {
-    let after: string | undefined
-    do {
-      const page: { items: ImageView[]; next: string | null } = await this.#context.http.json(
-        'listImages',
-        { query: { after }, signal },
-      )
-      yield* page.items
-      after = page.next ?? undefined
-    } while (after)
+  list(waiting: Waiting = {}): AsyncGenerator<ImageView> {
+    return pagesOf(this.#context, 'listImages', waiting)
   }
 
   /** Removes an image that nothing uses. */

@@ -1,6 +1,7 @@
 import { newId, type RunView, SandlotError } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
+import { pagesOf } from '../connection/pages.ts'
 import type { Episode } from './episode.ts'
 import { CONCURRENCY_DEFAULT, isFunctionGrade, type MapOptions } from './options.ts'
 import { Run } from './run.ts'
@@ -63,16 +64,8 @@ export class Rollouts {
   }
 
   /** All runs, page by page as they are read. */
-  async *list({ signal }: Waiting = {}): AsyncGenerator<RunView> {
-    let after: string | undefined
-    do {
-      const page: { items: RunView[]; next: string | null } = await this.#context.http.json(
-        'listRuns',
-        { query: { after }, signal },
-      )
-      yield* page.items
-      after = page.next ?? undefined
-    } while (after)
+  list(waiting: Waiting = {}): AsyncGenerator<RunView> {
+    return pagesOf(this.#context, 'listRuns', waiting)
   }
 
   async #create<Task>(

@@ -1,6 +1,7 @@
 import type { SandboxCreateInput, SandboxState, SandboxView, Tags } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
+import { pagesOf } from '../connection/pages.ts'
 import { unlessAborted } from '../connection/signals.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
 import { Sandbox } from './sandbox.ts'
@@ -55,18 +56,13 @@ export class Sandboxes {
   }
 
   /** Sandboxes, oldest first, page by page as they are read. */
-  async *list(options: ListSandboxes = {}): AsyncGenerator<SandboxView> {
-    const { signal, state, tags = {} } = options
+  list({ signal, tags = {}, state }: ListSandboxes = {}): AsyncGenerator<SandboxView> {
     const tag = Object.entries(tags).map(([name, value]) => `${name}=${value}`)
-    let after: string | undefined
-    do {
-      const page: { items: SandboxView[]; next: string | null } = await this.#context.http.json(
-        'listSandboxes',
-        { query: { limit: PAGE_ITEMS, state, tag, after }, signal },
-      )
-      yield* page.items
-      after = page.next ?? undefined
-    } while (after)
+    return pagesOf(this.#context, 'listSandboxes', signal ? { signal } : {}, {
+      state,
+      tag,
+      limit: PAGE_ITEMS,
+    })
   }
 
   /** Stops all that live and have all of these tags; with `{}` all of the project. Returns how many. */

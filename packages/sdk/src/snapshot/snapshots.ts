@@ -1,5 +1,6 @@
 import type { SnapshotView, Tags } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
+import { pagesOf } from '../connection/pages.ts'
 
 /** What a sandbox had become. It goes straight into `from`. */
 export type Snapshot = SnapshotView
@@ -27,18 +28,13 @@ export class Snapshots {
   }
 
   /** Oldest first, page by page as they are read. */
-  async *list(options: ListSnapshots = {}): AsyncGenerator<Snapshot> {
-    const { signal, name, tags = {} } = options
+  list({ signal, tags = {}, name }: ListSnapshots = {}): AsyncGenerator<Snapshot> {
     const tag = Object.entries(tags).map(([key, value]) => `${key}=${value}`)
-    let after: string | undefined
-    do {
-      const page: { items: Snapshot[]; next: string | null } = await this.#context.http.json(
-        'listSnapshots',
-        { query: { limit: PAGE_ITEMS, name, tag, after }, signal },
-      )
-      yield* page.items
-      after = page.next ?? undefined
-    } while (after)
+    return pagesOf(this.#context, 'listSnapshots', signal ? { signal } : {}, {
+      name,
+      tag,
+      limit: PAGE_ITEMS,
+    })
   }
 
   /** Throws `snapshot_in_use`, unless `force`: then what runs goes on, and nothing more starts from it. */

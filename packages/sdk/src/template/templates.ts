@@ -1,5 +1,6 @@
 import type { TemplateView } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
+import { pagesOf } from '../connection/pages.ts'
 
 /** `client.templates`: what `client.prepare` made. */
 export class Templates {
@@ -15,16 +16,8 @@ export class Templates {
   }
 
   /** Oldest first, page by page as they are read. */
-  async *list({ signal }: Waiting = {}): AsyncGenerator<TemplateView> {
-    let after: string | undefined
-    do {
-      const page: { items: TemplateView[]; next: string | null } = await this.#context.http.json(
-        'listTemplates',
-        { query: { after }, signal },
-      )
-      yield* page.items
-      after = page.next ?? undefined
-    } while (after)
+  list(waiting: Waiting = {}): AsyncGenerator<TemplateView> {
+    return pagesOf(this.#context, 'listTemplates', waiting)
   }
 
   /** Forgets a template; its image stays, and what runs from it goes on. */

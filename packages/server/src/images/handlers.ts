@@ -1,7 +1,8 @@
-import { type ImageView, idOf, LIMITS, SandlotError } from '@sandlot/protocol'
+import { type ImageView, idOf, SandlotError } from '@sandlot/protocol'
 import type { Image, ImageStore } from '@sandlot/runtime'
 import type { Handlers } from '../http/call.ts'
 import { logLines } from '../http/log-lines.ts'
+import { pageOf } from '../http/page.ts'
 import type { StartPoints } from '../start-points.ts'
 
 type ImageRoutes =
@@ -31,12 +32,9 @@ export function imageHandlers(
         done: (image) => ({ image: imageViewOf(image) }),
       }),
     listImages: async ({ query }) => {
-      const all = await images.list()
-      const from = query.after === undefined ? 0 : all.findIndex(({ id }) => id === query.after) + 1
-      const limit = query.limit ?? Math.min(100, LIMITS.itemsPerPage)
-      const page = all.slice(from, from + limit)
-      const items = await Promise.all(page.map((image) => usedView(images, image)))
-      return { items, next: from + limit < all.length ? (items.at(-1)?.id ?? null) : null }
+      const { items, next } = pageOf(await images.list(), query)
+      const views = await Promise.all(items.map((image) => usedView(images, image)))
+      return { items: views, next }
     },
     getImage: async ({ params }) => usedView(images, await images.get(imageIdOf(params.id))),
     removeImage: async ({ params, signal }) => {

@@ -1,6 +1,7 @@
-import { idOf, LIMITS, SandlotError, type TemplateView } from '@sandlot/protocol'
+import { idOf, SandlotError, type TemplateView } from '@sandlot/protocol'
 import type { Handlers } from '../http/call.ts'
 import { logLines } from '../http/log-lines.ts'
+import { pageOf } from '../http/page.ts'
 import type { TemplateRecord } from './record.ts'
 import type { Templates } from './templates.ts'
 
@@ -15,11 +16,8 @@ export function templateHandlers(templates: Templates): Pick<Handlers, TemplateR
         done: (record) => ({ template: templateViewOf(record) }),
       }),
     listTemplates: async ({ caller, query }) => {
-      const all = await templates.list(caller.project)
-      const from = query.after === undefined ? 0 : all.findIndex(({ id }) => id === query.after) + 1
-      const limit = query.limit ?? Math.min(100, LIMITS.itemsPerPage)
-      const items = all.slice(from, from + limit).map(templateViewOf)
-      return { items, next: from + limit < all.length ? (items.at(-1)?.id ?? null) : null }
+      const { items, next } = pageOf(await templates.list(caller.project), query)
+      return { items: items.map(templateViewOf), next }
     },
     getTemplate: async ({ caller, params }) =>
       templateViewOf(await templates.get(caller.project, templateIdOf(params.id))),
