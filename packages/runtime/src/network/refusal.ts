@@ -20,7 +20,7 @@ export type RefusalKind = keyof typeof REFUSALS
 
 const REASONS: Readonly<Record<RefusalKind, string>> = {
   not_allowed: 'Forbidden by network policy',
-  private_address: 'Forbidden by network policy: a private address',
+  private_address: 'Forbidden by network policy',
   limit: 'Too many connections',
   unresolved: 'No such host',
   unreachable: 'Bad Gateway',
@@ -67,6 +67,9 @@ export function privateAddress(target: Target, addresses: readonly string[]): Re
     'private_address',
     `${formatTarget(target)} leads to ${first}, a private address or one of the machine. ` +
       `A name is not enough for it; to allow the address itself: network: { allow: ['${entry}'] }.`,
+    {
+      reason: `${REASONS.private_address}: it leads to a private address, and ${entry} is not in its allow`,
+    },
   )
 }
 
