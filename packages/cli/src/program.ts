@@ -90,7 +90,7 @@ function addSandboxVerbs(program: Command): void {
     .description('start a sandbox and print its id')
     .requiredOption(
       '--from <image>',
-      'an id, debian:SUITE[,PACKAGE…], registry:NAME or dockerfile:PATH',
+      'an id, debian:SUITE[,PACKAGE…], registry:NAME, or dockerfile:, directory:, tar: or oci:PATH',
     )
     .option('--memory <size>', 'memory limit, such as 512MiB')
     .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)

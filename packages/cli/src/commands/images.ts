@@ -85,8 +85,10 @@ function describe(source: ImageSource): string {
       return source.reference
     case 'id':
       return source.id
-    case 'built':
-      return `${describe(source.base)} + ${source.steps.length} steps`
+    case 'built': {
+      const count = source.steps.length
+      return `${describe(source.base)} + ${count} ${count === 1 ? 'step' : 'steps'}`
+    }
     default:
       return `${source.kind} ${source.blob}`
   }
