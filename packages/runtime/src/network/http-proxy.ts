@@ -25,6 +25,11 @@ const OWN_HEADERS = new Set([
   'host',
 ])
 
+/** What is below is no end of a request. */
+const STATUS_MIN = 200
+/** A server may send it, but it can't be passed on. */
+const NOT_IN_REASON = /[^ -~\x80-\xff]/g
+
 /** A proxy without a port: connections are given to it by its event `connection`. */
 export function httpProxy(calls: RelayCalls): Server {
   const server = createServer()
@@ -93,15 +98,20 @@ function pass(request: IncomingMessage, response: ServerResponse, url: URL, oute
     setHost: false,
   })
   onward.on('response', (answer) => {
+    const { statusCode = 0, statusMessage = '' } = answer
+    if (statusCode < STATUS_MIN) return void onward.destroy(new Error('an answer that is none'))
     const headers = headersOf(answer, ['transfer-encoding'])
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers)
+    response.writeHead(statusCode, statusMessage.replace(NOT_IN_REASON, ' '), headers)
     answer.pipe(response)
     // Cut off: it must not look whole.
     answer.on('close', () => answer.complete || response.destroy())
   })
-  onward.on('error', () => {
-    if (response.headersSent) response.destroy()
-    else response.writeHead(502).end('sandlot: the connection ended before an answer came\n')
+  // Nobody asked for another protocol.
+  onward.on('upgrade', (_, outer) => void outer.destroy(new Error('an answer that is none')))
+  onward.on('error', () => {})
+  onward.on('close', () => {
+    if (response.headersSent) return
+    response.writeHead(502).end('sandlot: the connection ended before an answer came\n')
   })
   response.on('close', () => outer.destroy())
   request.pipe(onward)

@@ -185,6 +185,24 @@ describe('HTTP', () => {
     await once(inside, 'close')
   })
 
+  test.each([
+    ['200 odd \x01\x7f', 'HTTP/1.1 200 odd   \r\n'],
+    ['000 none', 'HTTP/1.1 502 '],
+    ['101 other\r\nUpgrade: x\r\nConnection: upgrade', 'HTTP/1.1 502 '],
+    ['101 other', 'HTTP/1.1 502 '],
+  ])('whatever a server answers harms nobody: %j', async (answer, shown) => {
+    const server = await listening(
+      createTcp((socket) => {
+        socket.on('error', () => {})
+        socket.once('data', () => socket.end(`HTTP/1.1 ${answer}\r\nContent-Length: 2\r\n\r\nok`))
+      }),
+    )
+    closing.push(server)
+    const inside = relayBed(NAMED(server.port)).connect()
+    inside.write(`GET http://127.0.0.1:${server.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`)
+    expect((await readExactly(inside, shown.length)).toString()).toBe(shown)
+  })
+
   test.each(['GET / HTTP/1.1', 'GET https://example.org/ HTTP/1.1', 'GET ftp://a/ HTTP/1.1'])(
     '%s is told what this is',
     async (line) => {

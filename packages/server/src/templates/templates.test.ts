@@ -38,6 +38,15 @@ test('the same content is the same template, names and tags are its newest', asy
   expect(listed.items.map((item) => item.id).sort()).toEqual([id, other.template.id].sort())
 })
 
+test('of those who prepare the same at once each gets its own name', async () => {
+  await using at = await startTestDaemon()
+  const source = await sourceAt(at, 'a')
+  const names = ['first', 'second', 'third']
+  const all = await Promise.all(names.map((name) => prepare(at, { source, name })))
+  expect(all.map(({ template }) => template.name)).toEqual(names)
+  expect(new Set(all.map(({ template }) => template.id)).size).toBe(1)
+})
+
 test('a template keeps its image until it is forgotten', async () => {
   await using at = await startTestDaemon()
   const { template } = await prepare(at, { source: await sourceAt(at, 'a') })

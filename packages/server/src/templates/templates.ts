@@ -59,7 +59,7 @@ export class Templates {
     const id = templateId(project, image.id, input)
     const found = await this.find(project, id)
     if (found) return await this.#named(found, input)
-    return await this.#saving.run(id, wait, async ({ signal, log }) => {
+    const saved = await this.#saving.run(id, wait, async ({ signal, log }) => {
       const kind = input.snapshot ?? 'filesystem'
       const snapshot =
         kind === 'memory'
@@ -77,6 +77,8 @@ export class Templates {
         createdAtMs: this.#options.now(),
       })
     })
+    // Somebody else may have begun it, under another name.
+    return await this.#named(saved, input)
   }
 
   /** Throws `template_unknown`. */

@@ -1,10 +1,12 @@
 import { imageLimits } from '../limits.ts'
 
-/** Cuts the output of a step into lines, and stops to show it where it is too much. */
+/** Cuts the output of a step into lines, and shows of too much the beginning and the end. */
 export class OutputLines {
   readonly #log: (line: string) => void
   readonly #rest = new Map<string, string>()
   readonly #decoders = new Map<string, InstanceType<typeof TextDecoder>>()
+  /** Of what is not shown, the last lines: they say why a step failed. */
+  readonly #last: string[] = []
   #sizeBytes = 0
 
   constructor(log: (line: string) => void) {
@@ -26,6 +28,7 @@ export class OutputLines {
   end(): void {
     for (const rest of this.#rest.values()) if (rest !== '') this.#show(rest)
     this.#rest.clear()
+    for (const line of this.#last.splice(0)) this.#log(line)
   }
 
   #show(line: string): void {
@@ -33,8 +36,12 @@ export class OutputLines {
     const had = this.#sizeBytes
     this.#sizeBytes += shown.length + 1
     if (this.#sizeBytes <= imageLimits.stepLogBytesMax) this.#log(shown)
-    else if (had <= imageLimits.stepLogBytesMax) {
-      this.#log(`(more than ${imageLimits.stepLogBytesMax} bytes: the rest is not shown)`)
+    else {
+      if (had <= imageLimits.stepLogBytesMax) {
+        this.#log(`(more than ${imageLimits.stepLogBytesMax} bytes: of the rest the end is shown)`)
+      }
+      this.#last.push(shown)
+      if (this.#last.length > imageLimits.logLinesKept) this.#last.shift()
     }
   }
 }
