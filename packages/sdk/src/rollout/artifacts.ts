@@ -18,6 +18,8 @@ export class Artifacts {
   readonly #context: ClientContext
   readonly #options: ArtifactsOptions
   readonly #kept = new Map<string, Artifact>()
+  /** Names of those that are being stored: each has its place already. */
+  readonly #storing: string[] = []
   readonly #lines: Uint8Array[] = []
   #logBytes = 0
   #linesDropped = 0
@@ -65,21 +67,19 @@ export class Artifacts {
   }
 
   async #put(name: string, content: ArtifactContent): Promise<void> {
-    // The log has its place kept.
-    const others = this.#kept.size - (this.#kept.has(name) ? 1 : 0)
-    if (others >= LIMITS.artifacts - (name === LOG_ARTIFACT ? 0 : 1)) {
-      throw new SandlotError(
-        'too_large',
-        `an attempt has at most ${LIMITS.artifacts - 1} artifacts`,
-        {
-          hint: 'Put several files into one archive.',
-        },
-      )
-    }
     checkName(name)
-    const bytes = await this.#bytesOf(name, content)
-    const blob = await putBytes(this.#context, bytes, { signal: this.#options.signal })
-    this.#kept.set(name, { name, blob, sizeBytes: bytes.length })
+    const others = new Set([...this.#kept.keys(), ...this.#storing])
+    others.delete(name)
+    // The log has its place kept.
+    if (others.size >= LIMITS.artifacts - (name === LOG_ARTIFACT ? 0 : 1)) throw tooMany()
+    this.#storing.push(name)
+    try {
+      const bytes = await this.#bytesOf(name, content)
+      const blob = await putBytes(this.#context, bytes, { signal: this.#options.signal })
+      this.#kept.set(name, { name, blob, sizeBytes: bytes.length })
+    } finally {
+      this.#storing.splice(this.#storing.indexOf(name), 1)
+    }
   }
 
   async #bytesOf(name: string, content: ArtifactContent): Promise<Uint8Array> {
@@ -103,6 +103,13 @@ function checkName(name: string): void {
   const shown = JSON.stringify(String(name).slice(0, 80))
   throw new SandlotError('invalid_request', `${shown} is not the name of an artifact`, {
     hint: `A name is one line of 1 to ${LIMITS.artifactNameLength} characters.`,
+  })
+}
+
+function tooMany(): SandlotError {
+  const message = `an attempt has at most ${LIMITS.artifacts - 1} artifacts`
+  return new SandlotError('too_large', message, {
+    hint: 'Put several files into one archive.',
   })
 }
 
