@@ -2,7 +2,14 @@
 import { Command } from 'commander'
 import { explainErrors } from './explain-errors.ts'
 import { addImageVerbs } from './image-verbs.ts'
-import { collect, naturalNumber, portNumber, positiveNumber, wholeNumber } from './option-values.ts'
+import {
+  collect,
+  naturalNumber,
+  oneOf,
+  portNumber,
+  positiveNumber,
+  wholeNumber,
+} from './option-values.ts'
 import { addSnapshotVerb, addSnapshotVerbs } from './snapshot-verbs.ts'
 
 /** The command line, ready to parse. */
@@ -150,12 +157,18 @@ function addMemoryVerbs(sandbox: Command): void {
     .action(async (ids) => (await import('./commands/sandboxes.ts')).pauseCommand(ids))
   sandbox
     .command('fork')
-    .description('make running copies of a sandbox with its memory, and print their ids')
+    .description('make copies of a sandbox, and print their ids')
     .argument('<id>')
     .option('--count <n>', 'how many', wholeNumber, 1)
+    .option(
+      '--kind <kind>',
+      'memory: what runs goes on in each; filesystem: the files alone, of any sandbox',
+      oneOf('memory', 'filesystem'),
+      'memory',
+    )
     .action(async (id, options) => {
       const { forkCommand } = await import('./commands/sandboxes.ts')
-      process.exitCode = await forkCommand(id, options.count)
+      process.exitCode = await forkCommand(id, options)
     })
   sandbox
     .command('resume')

@@ -28,7 +28,7 @@ export function parseFrom(text: string): ImageLike {
   if (described) return described
   if (isSourceKind(kind) && rest !== '') return descriptionOf(kind, rest)
   throw new SandlotError('invalid_request', `--from ${text} is nothing to start from`, {
-    hint: `${guess(text)}--from takes ${FORMS}.`,
+    hint: `${guess(text)}--from takes ${FORMS}. \`sandlot images list\`, \`snapshots list\` and \`templates list\` show ids.`,
   })
 }
 
@@ -68,6 +68,7 @@ function likely(text: string): string | undefined {
   if (idKind(text)) return undefined
   const [first = ''] = text.split(',')
   if (KNOWN_SUITES.includes(first)) return `debian:${text}`
+  if (text === 'debian') return 'debian:bookworm'
   const debianWords = /^debian[:/ ](.+)$/i.exec(text)?.[1]
   if (debianWords) return `debian:${debianWords.toLowerCase().replaceAll(/[\s,]+/g, ',')}`
   if (/(^|\/)(Dockerfile|Containerfile)[^/]*$/i.test(text)) return `dockerfile:${text}`

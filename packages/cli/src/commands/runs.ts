@@ -1,6 +1,6 @@
 /** `sandlot runs …`. */
 import { formatDuration } from '@sandlot/protocol'
-import { type RunReport, type RunView, Sandlot } from 'sandlot'
+import { type Run, type RunReport, type RunView, Sandlot } from 'sandlot'
 import { describeProgress, startProgressLine } from '../output/progress.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
@@ -93,12 +93,25 @@ export async function cancelRunCommand(name: string): Promise<void> {
 
 export async function pauseRunCommand(name: string): Promise<void> {
   await using client = new Sandlot()
-  await (await client.rollouts.get(name)).pause()
+  const run = await client.rollouts.get(name)
+  if (await isOver(run, 'nothing is left to pause')) return
+  await run.pause()
+  note(`${name} is paused: no more attempts start`)
 }
 
 export async function resumeRunCommand(name: string): Promise<void> {
   await using client = new Sandlot()
-  await (await client.rollouts.get(name)).resume()
+  const run = await client.rollouts.get(name)
+  if (await isOver(run, 'nothing is left to run')) return
+  await run.resume()
+  note(`${name} goes on`)
+}
+
+async function isOver(run: Run, so: string): Promise<boolean> {
+  const { state, counts } = await run.view()
+  if (state !== 'finished') return false
+  note(`${run.name} is finished already, ${counts.done} of ${counts.tasks} episodes: ${so}`)
+  return true
 }
 
 export async function deleteRunCommand(name: string): Promise<void> {

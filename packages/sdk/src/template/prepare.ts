@@ -121,7 +121,14 @@ async function ran(
   const name = `setup/${key}`
   const snapshots = new Snapshots(context)
   for await (const found of snapshots.list({ name, ...waiting })) return Image.fromId(found.id)
-  await using sandbox = await new Sandboxes(context).create({ from, network, ...waiting })
+  options.onLog?.(`running the function ${step.key}`)
+  const { resources } = options
+  await using sandbox = await new Sandboxes(context).create({
+    from,
+    network,
+    ...(resources ? { resources } : {}),
+    ...waiting,
+  })
   await step.run({ sandbox })
   const taken = await sandbox.snapshot({ kind: 'filesystem', name, ...waiting })
   return Image.fromId(taken.id)

@@ -138,7 +138,7 @@ export function checkpointable(entry: Entry): Sandbox {
   }
   if (!entry.record.checkpointable) {
     throw new SandlotError('unsupported', `the memory of the sandbox ${entry.id} can't be saved`, {
-      hint: 'Create it with `checkpointable: true`; `fork` and `snapshot` of kind `filesystem` work on every sandbox.',
+      hint: 'Create it with `checkpointable: true` (`--checkpointable`). Of any other sandbox the files can be saved and forked: kind `filesystem`.',
     })
   }
   if (entry.state !== 'running' || !entry.sandbox) throw notRunning(entry)

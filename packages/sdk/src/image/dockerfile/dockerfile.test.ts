@@ -160,6 +160,15 @@ RUN echo $V
   expect(await read(text, {}, { target: 'BUILD' })).toMatchObject(build)
 })
 
+test('an id of the daemon’s is a base, and can be copied from', async () => {
+  const id = `im_${'a'.repeat(20)}`
+  const snapshot = `sn_${'b'.repeat(20)}`
+  expect(await read(`FROM ${id}\nCOPY --from=${snapshot} /a /b`)).toMatchObject({
+    base: { kind: 'id', id },
+    steps: [{ kind: 'copyFrom', source: { base: { kind: 'id', id: snapshot }, steps: [] } }],
+  })
+})
+
 test('here-documents', async () => {
   const { steps } = await read(`FROM scratch
 ARG N=1

@@ -1,8 +1,8 @@
 /** From a Dockerfile to the description of what it builds: its stages as a tree, of which only the needed ones are built. */
 import { readFile } from 'node:fs/promises'
-import { SandlotError } from '@sandlot/protocol'
+import { idKind, SandlotError } from '@sandlot/protocol'
 import { ImageDescription } from '../image.ts'
-import type { DockerfileOptions } from '../local-step.ts'
+import type { DockerfileOptions, ImageBase } from '../local-step.ts'
 import { type Context, contextOf } from './context.ts'
 import { type Instruction, instructionsOf, refused } from './instruction.ts'
 import { type Stage, take } from './stage.ts'
@@ -81,7 +81,7 @@ function beginStage(
     shell: base?.shell ?? SHELL,
     description: base
       ? base.description
-      : new ImageDescription(empty ? { kind: 'empty' } : { kind: 'registry', reference: image }),
+      : new ImageDescription(empty ? { kind: 'empty' } : namedBase(image)),
   }
 }
 
@@ -98,7 +98,14 @@ function otherStage(
   if (/^\d+$/.test(name)) {
     throw refused(instruction, `--from=${name}: there is no such stage before it`, 'Count from 0.')
   }
-  return new ImageDescription({ kind: 'registry', reference: name })
+  return new ImageDescription(namedBase(name))
+}
+
+/** An id of the daemon's, or an image of a registry. */
+function namedBase(name: string): ImageBase {
+  const kind = idKind(name)
+  const isId = kind === 'image' || kind === 'snapshot' || kind === 'template'
+  return isId ? { kind: 'id', id: name } : { kind: 'registry', reference: name }
 }
 
 function checkPlatform(instruction: Instruction, outer: Variables): void {
