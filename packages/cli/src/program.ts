@@ -114,6 +114,7 @@ function addSandboxVerbs(program: Command): void {
     .option('--packages', 'let it reach the package mirrors of the machine')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .option('--checkpointable', 'its memory can be saved: pause, fork, memory snapshots')
+    .option('--or-cold', 'start from the files of a memory snapshot that can’t be restored here')
     .action(async (options) => (await import('./commands/sandboxes.ts')).createCommand(options))
   sandbox
     .command('exec')

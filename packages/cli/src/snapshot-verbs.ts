@@ -5,10 +5,11 @@ import { collect } from './option-values.ts'
 export function addSnapshotVerb(sandbox: Command): void {
   sandbox
     .command('snapshot')
-    .description('save the files of a sandbox, and print the id of the snapshot')
+    .description('save the files of a sandbox, or its memory too, and print the id of the snapshot')
     .argument('<id>')
     .option('--name <name>', 'the newest snapshot of a name has it')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
+    .option('--memory', 'with its memory: what runs in it goes on in all that start from it')
     .option('--exclude <path>', 'leave out what is below this path (again for more)', collect)
     .action(async (id, options) =>
       (await import('./commands/snapshots.ts')).snapshotCommand(id, options),

@@ -7,7 +7,7 @@ import { phaseNetwork } from './network.ts'
 import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
-import { tags } from './sandbox.ts'
+import { ifIncompatible, tags } from './sandbox.ts'
 
 export const runName = z
   .string()
@@ -82,12 +82,14 @@ export const runCreate = z
     name: runName,
     /** Who runs the episodes. Programs and functions come later behind the same word. */
     kind: z.literal('worker'),
-    /** Id of an image; without it an episode has no sandbox. */
+    /** Id of an image, a snapshot or a template. */
     from: z.string().min(1).max(LIMITS.nameLength),
     concurrency: z.number().int().min(1).max(LIMITS.concurrency),
     timeout: timeouts.optional(),
     retry: retries.optional(),
+    /** Of a memory snapshot they are fixed. */
     resources: resources.optional(),
+    ifIncompatible: ifIncompatible.optional(),
     /** What each phase may reach. Default: nothing. */
     network: phaseNetwork.optional(),
     env: environment.optional(),

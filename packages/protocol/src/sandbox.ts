@@ -11,11 +11,18 @@ export const tags = z
   .refine((value) => Object.keys(value).length <= LIMITS.tags, `more than ${LIMITS.tags} tags`)
 export type Tags = z.infer<typeof tags>
 
+/**
+ * What to do where this machine can't restore a memory snapshot: start from its files, without the processes. Default: refuse with
+ * `snapshot_incompatible`.
+ */
+export const ifIncompatible = z.enum(['cold'])
+
 /** `POST /v1/sandboxes`. */
 export const sandboxCreate = z
   .object({
-    /** Id of an image. */
+    /** Id of an image, a snapshot or a template. */
     from: z.string().min(1).max(LIMITS.nameLength),
+    /** Of a memory snapshot they are fixed. */
     resources: resources.optional(),
     /** What its commands may reach. Default: nothing. */
     network: networkPolicy.optional(),
@@ -29,9 +36,10 @@ export const sandboxCreate = z
     tags: tags.optional(),
     /**
      * Its memory can be saved: `pause`, `fork` and `snapshot` of kind `memory`. It starts cold then, never from the pool. Default:
-     * false.
+     * false, but true from a memory snapshot.
      */
     checkpointable: z.boolean().optional(),
+    ifIncompatible: ifIncompatible.optional(),
   })
   .strict()
 export type SandboxCreateInput = z.input<typeof sandboxCreate>

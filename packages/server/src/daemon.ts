@@ -10,7 +10,6 @@
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Engine, systemClock } from '@sandlot/engine'
-import { SandlotError } from '@sandlot/protocol'
 import { type ImageStore, openImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import {
@@ -42,6 +41,7 @@ import { Metrics, metricsHandler } from './metrics/metrics.ts'
 import { timedEngine } from './metrics/timed-engine.ts'
 import { Node } from './node/node.ts'
 import { openEngine } from './open-engine.ts'
+import { openSaved } from './open-saved.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
 import { fileHandlers } from './sandboxes/files.ts'
@@ -51,12 +51,11 @@ import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
 import { forkFilesystem } from './snapshots/fork.ts'
 import { snapshotHandlers } from './snapshots/handlers.ts'
-import { Snapshots } from './snapshots/snapshots.ts'
-import { userOf } from './snapshots/user-of.ts'
+import type { Snapshots } from './snapshots/snapshots.ts'
 import { watchStalls } from './stall-watch.ts'
-import { StartPoints } from './start-points.ts'
+import type { StartPoints } from './start-points.ts'
 import { templateHandlers } from './templates/handlers.ts'
-import { Templates } from './templates/templates.ts'
+import type { Templates } from './templates/templates.ts'
 
 export interface Daemon {
   readonly url: string
@@ -150,7 +149,7 @@ interface Given {
 /** What does the work. What must be closed is put on `starting`. */
 async function openParts(given: Given & { readonly starting: AsyncDisposableStack }) {
   const { options, log, metrics, engine, starting } = given
-  const opened: { node?: Node } = {}
+  const opened: { node?: Node; coordinator?: Coordinator } = {}
   const images = starting.use(
     await openImageStore({
       directory: join(options.dataDirectory, 'images'),
@@ -159,26 +158,8 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
       sizeBytesMax: options.imageBytes || (await halfOfDisk(options.dataDirectory)),
     }),
   )
-  const snapshots = await Snapshots.open({
-    engine,
-    images,
-    user: (record) => userOf(record, { node, coordinator }),
-    now: systemClock.now,
-    log,
-  })
-  const templates = await Templates.open({
-    engine,
-    images,
-    imageOf: (project, id) => startPoints.image(project, id),
-    saveMemory: async () => {
-      throw new SandlotError('unsupported', 'this daemon keeps no memory of templates')
-    },
-    now: systemClock.now,
-  })
-  const startPoints = new StartPoints({
-    template: (project, id) => templates.get(project, id),
-    snapshot: (project, id) => snapshots.use(project, id),
-  })
+  const checkpointDirectory = join(options.dataDirectory, 'checkpoints')
+  const saved = await openSaved({ engine, images, log, checkpointDirectory, opened })
   const { driver, own } = openDriver(options)
   // A start that fails leaves what it found to the next one.
   const left = { alive: true }
@@ -203,7 +184,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     },
     poolTarget: options.poolTarget,
     creationsMax: options.creationsMax,
-    checkpointDirectory: join(options.dataDirectory, 'checkpoints'),
+    checkpointDirectory,
     numbers: metrics,
   })
   opened.node = node
@@ -214,11 +195,10 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     imageDigest: async (image) => (await images.find(image))?.digest,
     warn: (message, error) => log.warn({ err: error }, message),
   })
+  opened.coordinator = coordinator
   return {
     images,
-    templates,
-    snapshots,
-    startPoints,
+    ...saved,
     node,
     coordinator,
     endpoint,

@@ -69,6 +69,10 @@ export const SERVER_LIMITS = {
   buildMemoryBytes: 8 * 2 ** 30,
   buildPids: 2_048,
 
+  /** How long a template may take until it is ready, where nothing is said, and how often it is asked. */
+  readyMs: 60_000,
+  readyEveryMs: 100,
+
   blobBytes: 64 * 2 ** 30,
   /** Lines of a build that its reader has not taken yet. */
   buildLinesWaiting: 10_000,

@@ -1,4 +1,5 @@
-import { idKind, type SnapshotKind } from '@sandlot/protocol'
+import { idKind } from '@sandlot/protocol'
+import type { MemoryRecord, SnapshotRecord } from './snapshots/record.ts'
 import type { TemplateRecord } from './templates/record.ts'
 
 /** What an id in `from` stands for. */
@@ -7,17 +8,17 @@ export interface StartPoint {
   readonly image: string
   /** Of a template: what a start has unless the request says otherwise. */
   readonly resources?: TemplateRecord['resources']
-  /** Id of the memory snapshot that is restored, in place of a start from the image. */
-  readonly memory?: string
+  /** What is restored, in place of a start from the image. */
+  readonly memory?: SavedMemory
 }
+
+/** The memory of a snapshot, and what its starts have. */
+export type SavedMemory = Omit<MemoryRecord, 'runtime' | 'cpuFeatures'>
 
 /** What has ids of its own beside images. Each fails with an error of its own where there is none. */
 export interface StartPointSources {
   readonly template: (project: string, id: string) => Promise<TemplateRecord>
-  readonly snapshot: (
-    project: string,
-    id: string,
-  ) => Promise<{ readonly id: string; readonly kind: SnapshotKind; readonly image: string }>
+  readonly snapshot: (project: string, id: string) => Promise<SnapshotRecord>
 }
 
 /** Turns an id of an image, a snapshot or a template into an image before anything else is decided. */
@@ -33,22 +34,20 @@ export class StartPoints {
     const kind = idKind(from)
     if (kind === 'template') {
       const { image, resources, snapshot } = await this.#sources.template(project, from)
-      return {
-        image,
-        ...(resources ? { resources } : {}),
-        ...(snapshot === undefined ? {} : { memory: snapshot }),
-      }
+      if (snapshot !== undefined) return pointOf(await this.#sources.snapshot(project, snapshot))
+      return { image, ...(resources ? { resources } : {}) }
     }
     if (kind !== 'snapshot') return { image: from }
-    const snapshot = await this.#sources.snapshot(project, from)
-    return {
-      image: snapshot.image,
-      ...(snapshot.kind === 'memory' ? { memory: snapshot.id } : {}),
-    }
+    return pointOf(await this.#sources.snapshot(project, from))
   }
 
-  /** The image alone, for builds over it: a memory snapshot's processes are not in it. */
+  /** The image alone, for builds over it: no processes are in it, and of a template nothing that those wrote. */
   async image(project: string, from: string): Promise<string> {
+    if (idKind(from) === 'template') return (await this.#sources.template(project, from)).image
     return (await this.resolve(project, from)).image
   }
+}
+
+function pointOf({ image, memory }: SnapshotRecord): StartPoint {
+  return { image, ...(memory ? { memory } : {}) }
 }

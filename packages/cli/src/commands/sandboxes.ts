@@ -50,6 +50,7 @@ export interface CreateOptions {
   readonly allow?: readonly string[]
   readonly packages?: boolean
   readonly checkpointable?: boolean
+  readonly orCold?: boolean
 }
 
 /** Prints the id of the new sandbox. */
@@ -69,6 +70,7 @@ export async function createCommand(options: CreateOptions): Promise<void> {
   const sandbox = await client.sandboxes.create({
     ...{ from, resources, env, tags, signal: interrupted.signal },
     ...given({ keepWarm, lifetime, checkpointable, network: networkOf(options) }),
+    ...(options.orCold ? { ifIncompatible: 'cold' } : {}),
   })
   printLine(sandbox.id)
 }

@@ -9,14 +9,15 @@ export interface SnapshotCommandOptions {
   readonly name?: string
   readonly tag?: readonly string[]
   readonly exclude?: readonly string[]
+  readonly memory?: boolean
 }
 
 export async function snapshotCommand(id: string, options: SnapshotCommandOptions): Promise<void> {
   await using client = new Sandlot()
   const sandbox = await client.sandboxes.get(id)
-  const { name, tag = [], exclude = [] } = options
+  const { name, tag = [], exclude = [], memory } = options
   const snapshot = await sandbox.snapshot({
-    kind: 'filesystem',
+    kind: memory ? 'memory' : 'filesystem',
     ...given({ name }),
     tags: pairs(tag, '--tag'),
     exclude: [...exclude],

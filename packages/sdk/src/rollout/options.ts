@@ -41,7 +41,10 @@ export interface MapOptions<Task> {
   readonly expected?: (task: Task, index: number) => number
   readonly timeout?: RunCreateInput['timeout']
   readonly retry?: RunCreateInput['retry']
+  /** Of a memory snapshot they are fixed. */
   readonly resources?: ResourcesInput
+  /** `cold`: start from the files of a memory snapshot where it can't be restored. Default: those episodes fail. */
+  readonly ifIncompatible?: RunCreateInput['ifIncompatible']
   /** What each phase may reach: `{ setup: 'packages', agent: { allow: ['api.example.org'] } }`. Default: nothing. */
   readonly network?: RunCreateInput['network']
   readonly env?: Record<string, string>

@@ -120,7 +120,8 @@ export class Sandbox implements AsyncDisposable {
 
   /**
    * Saves what it has become; it goes on meanwhile. `filesystem`: its files, without what is below the paths of `exclude`. What is
-   * written during the call is in it or not, file by file.
+   * written during the call is in it or not, file by file. `memory`: what runs in it besides, which goes on in all that start from
+   * it; for one created with `checkpointable: true`.
    */
   async snapshot({ signal, ...json }: SnapshotOptions): Promise<Snapshot> {
     using joined = joinSignals(signal, this.#signal)

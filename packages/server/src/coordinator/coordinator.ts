@@ -2,7 +2,6 @@ import type { InputBody } from '@sandlot/core'
 import type { Clock, Engine } from '@sandlot/engine'
 import {
   type ResultsPage,
-  type RunCreate,
   type RunReport,
   type RunView,
   SandlotError,
@@ -26,6 +25,7 @@ import type {
   ListRuns,
   ResultsQuery,
   RunPage,
+  RunRequest,
   Wait,
   WorkerRequest,
   WorkerStream,
@@ -85,7 +85,7 @@ export class Coordinator implements CoordinatorPort {
     this.#recovered = true
   }
 
-  createRun(project: string, run: RunCreate): Promise<CreatedRun> {
+  createRun(project: string, run: RunRequest): Promise<CreatedRun> {
     return this.#call(() => {
       if (this.#services.stage.draining)
         throw new SandlotError('draining', 'the daemon is stopping')
@@ -97,10 +97,11 @@ export class Coordinator implements CoordinatorPort {
     })
   }
 
-  /** The name of a run that starts episodes from an image and is not over. */
-  unfinishedFrom(image: string): string | undefined {
+  /** The name of a run that starts episodes from an image, or from a snapshot's memory, and is not over. */
+  unfinishedFrom(start: string): string | undefined {
     for (const { record } of this.#registry.all()) {
-      if (record.specification.image === image) return record.name
+      const { image, memory } = record.specification
+      if (image === start || memory?.checkpoint === start) return record.name
     }
     return undefined
   }

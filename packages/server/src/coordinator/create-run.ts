@@ -1,5 +1,5 @@
-import { newId, type RunCreate, SandlotError } from '@sandlot/protocol'
-import type { CreatedRun } from './port.ts'
+import { newId, SandlotError } from '@sandlot/protocol'
+import type { CreatedRun, RunRequest } from './port.ts'
 import type { Registry } from './registry.ts'
 import { findRecord, type RunRecord, type StoredRecord, saveRecord } from './run-record.ts'
 import { dropRun } from './run-streams.ts'
@@ -13,7 +13,7 @@ export async function createRun(
   services: CoordinatorServices,
   registry: Registry,
   project: string,
-  request: RunCreate,
+  request: RunRequest,
 ): Promise<CreatedRun> {
   const { engine } = services
   const wanted = await wantedRecord(services, project, request)
@@ -39,7 +39,7 @@ export async function createRun(
 async function wantedRecord(
   { clock, imageDigest }: CoordinatorServices,
   project: string,
-  request: RunCreate,
+  request: RunRequest,
 ): Promise<RunRecord> {
   const digest = await imageDigest(request.from)
   if (digest === undefined) {

@@ -16,6 +16,12 @@ import type {
   WorkerEventFromClient,
   WorkerEventFromServer,
 } from '@sandlot/protocol'
+import type { AcquireRequest } from '../node/port.ts'
+
+/** A run whose `from` is an image already, and the memory that its sandboxes start from, taken over that image. */
+export interface RunRequest extends RunCreate {
+  readonly memory?: Pick<AcquireRequest, 'checkpoint' | 'coldInstead'>
+}
 
 export interface CoordinatorPort extends AsyncDisposable {
   /**
@@ -28,7 +34,7 @@ export interface CoordinatorPort extends AsyncDisposable {
    * Starts a run, or attaches to the unfinished one of the same name and digest. A finished one is `run_exists` unless
    * `ifExists` says what to do; another digest is `run_differs`, with `details.fields`: `{ [field]: { existing, requested } }`.
    */
-  createRun(project: string, run: RunCreate, wait?: Wait): Promise<CreatedRun>
+  createRun(project: string, run: RunRequest, wait?: Wait): Promise<CreatedRun>
   /** In order of name. `next` is the cursor of the next page, null on the last. */
   listRuns(project: string, query: ListRuns, wait?: Wait): Promise<RunPage>
   getRun(project: string, name: string, wait?: Wait): Promise<RunView>

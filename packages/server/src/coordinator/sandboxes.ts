@@ -39,6 +39,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
         {
           sandbox: sandboxId(record.id, effect),
           image: specification.image,
+          ...specification.memory,
           resources: specification.resources,
           project: record.project,
           owner: `${record.name}/${key}/${attempt}`,

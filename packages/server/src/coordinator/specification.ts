@@ -10,12 +10,16 @@ import {
   SandlotError,
   TIMEOUT_DEFAULTS_MS,
 } from '@sandlot/protocol'
+import type { AcquireRequest } from '../node/port.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
+import type { RunRequest } from './port.ts'
 
 /** What a run is: complete, nothing optional but what may really be absent. Stored once, never changed. */
 export interface Specification {
   readonly image: string
   readonly imageDigest: string
+  /** The memory that each sandbox starts from; absent: from the image. */
+  readonly memory?: Pick<AcquireRequest, 'checkpoint' | 'coldInstead'>
   readonly concurrency: number
   readonly timeoutMs: Timeouts
   readonly retry: { readonly [K in keyof typeof RETRY_DEFAULTS]: number }
@@ -46,10 +50,11 @@ export interface Timeouts {
 const OUTSIDE_DIGEST = new Set<keyof Specification>(['image', 'concurrency', 'ahead', 'tags'])
 
 /** Completes what a caller sent. `invalid_request` where its parts contradict one another. */
-export function completeSpecification(run: RunCreate, imageDigest: string): Specification {
+export function completeSpecification(run: RunRequest, imageDigest: string): Specification {
   const specification: Specification = {
     image: run.from,
     imageDigest,
+    ...(run.memory ? { memory: run.memory } : {}),
     concurrency: run.concurrency,
     timeoutMs: { ...TIMEOUT_DEFAULTS_MS, total: null, ...defined(run.timeout) },
     retry: { ...RETRY_DEFAULTS, ...defined(run.retry) },

@@ -34,12 +34,22 @@ export class Checkpoints {
     await rm(this.path(name), { recursive: true, force: true })
   }
 
+  /** Removes the memory of snapshots that nobody knows. */
+  async removeUnknown(snapshots: ReadonlySet<string>): Promise<void> {
+    const names = await readdir(this.#directory).catch(() => [])
+    for (const name of names) {
+      if (SNAPSHOT.test(name) && !snapshots.has(name)) await this.remove(name)
+    }
+  }
+
   /** Removes what no daemon will ask for: what is half made, what was for copies, and of the sandboxes all but the paused ones. */
   async sweep(paused: ReadonlySet<string>): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     for (const name of await readdir(this.#directory)) {
-      const kept = paused.has(name) || /^sn_[^.]*$/.test(name)
+      const kept = paused.has(name) || SNAPSHOT.test(name)
       if (!kept) await this.remove(name)
     }
   }
 }
+
+const SNAPSHOT = /^sn_[^.]*$/

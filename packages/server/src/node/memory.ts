@@ -4,8 +4,10 @@ import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
 import { pausedError } from './lend.ts'
+import { isAttempt } from './owners.ts'
+import { specFor } from './put-over.ts'
 import type { NodeParts } from './sandboxes.ts'
-import { restoreSandbox, specOf } from './start.ts'
+import { restoreSandbox } from './start.ts'
 
 /** What the register does once the memory of a sandbox has moved. */
 export interface MemoryRegister {
@@ -111,9 +113,16 @@ export class SandboxMemory {
     })
   }
 
+  /** Removes what was saved under a name; what can't be removed the next daemon does. */
+  async drop(name: string): Promise<void> {
+    await this.#parts.checkpoints.remove(name).catch((error) => {
+      this.#parts.log.error({ err: error, name }, 'saved memory that nobody wants stays on disk')
+    })
+  }
+
   async #restore(entry: Entry, openedAtMs: number): Promise<Sandbox> {
     const { starter, checkpoints, clock } = this.#parts
-    const spec = specOf(entry.record, entry.pinned?.image.layers ?? [])
+    const spec = specFor(entry)
     const { lifetimeMs } = entry.record
     const leftMs = lifetimeMs === null ? undefined : openedAtMs + lifetimeMs - clock.now()
     return await restoreSandbox(
@@ -131,7 +140,7 @@ export class SandboxMemory {
  */
 export function checkpointable(entry: Entry): Sandbox {
   if (entry.state === 'paused') throw pausedError(entry.id)
-  if (entry.record.owner !== 'client') {
+  if (isAttempt(entry.record.owner)) {
     throw new SandlotError('invalid_request', `the sandbox ${entry.id} belongs to an attempt`, {
       hint: 'Its memory is saved with it or not at all: an attempt has a deadline.',
     })

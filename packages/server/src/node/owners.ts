@@ -1,6 +1,6 @@
 /** Owners of sandboxes that are no attempts, which are named `run/key/attempt`. */
 export const CLIENT = 'client'
-/** A step of an image's build. It ends with the daemon: the next one builds the step again. */
+/** Work of the daemon's own: a step of an image's build, or of a template, or the trial of a snapshot. It ends with the daemon. */
 export const BUILD = 'build'
 
 export function isAttempt(owner: string): boolean {

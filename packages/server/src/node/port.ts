@@ -139,8 +139,8 @@ export interface AcquireRequest {
   readonly checkpointable?: boolean
   /** The name of saved memory of this node to start from, taken of a sandbox of the same image and resources. */
   readonly checkpoint?: string
-  /** Start from the image alone where this machine can't restore that memory. Default: fail with `snapshot_incompatible`. */
-  readonly coldInstead?: boolean
+  /** Id of the image to start from where this machine can't restore that memory. Default: fail with `snapshot_incompatible`. */
+  readonly coldInstead?: string
   /** The sandbox that it is a copy of. */
   readonly parent?: string
 }

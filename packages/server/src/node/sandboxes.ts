@@ -25,8 +25,9 @@ import { openNetwork, reopenNetwork } from './networks.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { Ownership, OwnershipRecord } from './ownership.ts'
 import type { AcquireRequest, SandboxEnded } from './port.ts'
+import { putOver, specFor } from './put-over.ts'
 import type { Room } from './room.ts'
-import { type SavedMemory, type Starter, specOf, startSandbox } from './start.ts'
+import { type SavedMemory, type Starter, startSandbox } from './start.ts'
 import { stopFirmly } from './stop-firmly.ts'
 
 export interface NodeParts {
@@ -180,20 +181,12 @@ export class NodeSandboxes {
     const { signal } = entry.abort
     try {
       await endings.forget(entry.id)
-      const pinned = await images.pin(request.image)
-      entry.pinned = pinned
-      const { config, layers } = pinned.image
-      entry.record = {
-        ...entry.record,
-        env: { ...config.env, ...request.env },
-        workdir: request.workdir ?? (config.workdir || '/'),
-        user: request.user ?? (config.user || '0'),
-      }
+      await putOver(images, entry, request)
       entry.room = await room.take(request.resources, { waitMs: request.waitMs ?? 0, signal })
       const startedMs = clock.now()
       await ownership.put(entry.record)
-      const spec = specOf(entry.record, layers)
-      const { sandbox, origin } = await startSandbox(starter, spec, signal, this.#memoryOf(request))
+      const memory = this.#memoryOf(entry, request)
+      const { sandbox, origin } = await startSandbox(starter, specFor(entry), signal, memory)
       entry.origin = origin
       entry.sandbox = sandbox
       await openNetwork(this.#parts, entry, sandbox, { signal }).catch(async (error) => {
@@ -228,9 +221,17 @@ export class NodeSandboxes {
     await this.#stop(entry)
   }
 
-  #memoryOf({ checkpoint, coldInstead = false }: AcquireRequest): SavedMemory | undefined {
+  #memoryOf(entry: Entry, request: AcquireRequest): SavedMemory | undefined {
+    const { checkpoint, coldInstead: image } = request
+    const { images, ownership, checkpoints } = this.#parts
     if (checkpoint === undefined) return undefined
-    return { path: this.#parts.checkpoints.path(checkpoint), coldInstead }
+    const cold = async (id: string) => {
+      await putOver(images, entry, { ...request, image: id })
+      await ownership.put(entry.record)
+      return specFor(entry)
+    }
+    const path = checkpoints.path(checkpoint)
+    return { path, ...(image === undefined ? {} : { cold: () => cold(image) }) }
   }
 
   /** Ends what runs, and records how it ended. Also for one that died alone: the driver removes what it left. */

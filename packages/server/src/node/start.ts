@@ -18,10 +18,11 @@ export interface Started {
   readonly origin: SandboxOrigin
 }
 
-/** Where the memory to start from is, and whether its files alone will do where it can't be restored. */
+/** Where the memory to start from is. */
 export interface SavedMemory {
   readonly path: string
-  readonly coldInstead: boolean
+  /** What is started where it can't be restored; undefined: nothing. */
+  readonly cold?: () => Promise<SandboxSpec>
 }
 
 /** Starts sandboxes: from the pool where it has a blank, else cold. */
@@ -39,15 +40,18 @@ export async function startSandbox(
   memory?: SavedMemory,
 ): Promise<Started> {
   const signal = AbortSignal.any([aborted, AbortSignal.timeout(SERVER_LIMITS.createMs)])
-  const restored = memory && (await fromMemory(starter, spec, memory, signal))
-  if (restored) return { sandbox: restored, origin: 'restored' }
+  if (memory) return await fromMemory(starter, spec, memory, signal)
   const dressed = spec.checkpointable ? undefined : await fromPool(starter, spec, signal)
   if (dressed) return { sandbox: dressed, origin: 'pool' }
-  const sandbox = await starter.creations.run(
-    'asked',
-    () => starter.driver.create(spec, { signal }),
-    signal,
-  )
+  return await startCold(starter, spec, signal)
+}
+
+async function startCold(
+  { driver, creations }: Starter,
+  spec: SandboxSpec,
+  signal: AbortSignal,
+): Promise<Started> {
+  const sandbox = await creations.run('asked', () => driver.create(spec, { signal }), signal)
   return { sandbox, origin: 'cold' }
 }
 
@@ -64,16 +68,16 @@ export async function restoreSandbox(
 async function fromMemory(
   starter: Starter,
   spec: SandboxSpec,
-  { path, coldInstead }: SavedMemory,
+  { path, cold }: SavedMemory,
   signal: AbortSignal,
-): Promise<Sandbox | undefined> {
+): Promise<Started> {
   try {
-    return await restoreSandbox(starter, spec, path, signal)
+    return { sandbox: await restoreSandbox(starter, spec, path, signal), origin: 'restored' }
   } catch (error) {
     const incompatible = error instanceof DriverError && error.code === 'snapshot_incompatible'
-    if (!(coldInstead && incompatible)) throw error
+    if (!(cold && incompatible)) throw error
     starter.log.warn({ err: error, sandbox: spec.id }, 'a sandbox starts cold')
-    return undefined
+    return await startCold(starter, await cold(), signal)
   }
 }
 

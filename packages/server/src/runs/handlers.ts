@@ -1,6 +1,7 @@
 import { runName, SandlotError } from '@sandlot/protocol'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import type { Handlers } from '../http/call.ts'
+import { startOf } from '../sandboxes/start-of.ts'
 import type { StartPoints } from '../start-points.ts'
 
 type RunRoutes =
@@ -23,12 +24,11 @@ export function runHandlers(
 ): Pick<Handlers, RunRoutes> {
   return {
     createRun: async ({ caller, body }) => {
-      const { image, resources } = await startPoints.resolve(caller.project, body.from)
-      return await coordinator.createRun(caller.project, {
-        ...body,
-        from: image,
-        ...(resources ? { resources: { ...resources, ...body.resources } } : {}),
-      })
+      const start = startOf(await startPoints.resolve(caller.project, body.from), body)
+      const { image: from, checkpoint, coldInstead, ...rest } = start
+      const cold = coldInstead === undefined ? {} : { coldInstead }
+      const memory = checkpoint === undefined ? {} : { memory: { checkpoint, ...cold } }
+      return await coordinator.createRun(caller.project, { ...body, ...rest, from, ...memory })
     },
     listRuns: ({ caller, query, signal }) =>
       coordinator.listRuns(caller.project, defined(query), { signal }),

@@ -1,9 +1,7 @@
 import {
-  completeResources,
   KEEP_WARM_DEFAULT_MS,
   LIMITS,
   newId,
-  type Resources,
   type SandboxView,
   SandlotError,
 } from '@sandlot/protocol'
@@ -13,6 +11,7 @@ import type { Node } from '../node/node.ts'
 import { CLIENT } from '../node/owners.ts'
 import type { StartPoints } from '../start-points.ts'
 import { hasTag } from './has-tag.ts'
+import { startOf } from './start-of.ts'
 import { sandboxIdOf } from './use.ts'
 import { endedView, liveView } from './view.ts'
 
@@ -48,17 +47,13 @@ async function create(
     const start = await startPoints.resolve(caller.project, body.from)
     const entry = await node.sandboxes.acquire({
       sandbox: id,
-      image: start.image,
       ...(start.image === body.from ? {} : { from: body.from }),
-      resources: completed({ ...start.resources, ...body.resources }),
+      ...startOf(start, body),
       project: caller.project,
       owner: CLIENT,
       epoch: 0,
       keepWarmMs: body.keepWarm ?? KEEP_WARM_DEFAULT_MS,
       ...(body.lifetime === undefined ? {} : { lifetimeMs: body.lifetime }),
-      ...(body.env ? { env: body.env } : {}),
-      ...(body.workdir === undefined ? {} : { workdir: body.workdir }),
-      ...(body.user === undefined ? {} : { user: body.user }),
       ...(body.tags ? { tags: body.tags } : {}),
       ...(body.network === undefined ? {} : { network: { agent: body.network } }),
       ...(body.checkpointable ? { checkpointable: true } : {}),
@@ -66,15 +61,6 @@ async function create(
     return liveView(entry)
   } finally {
     call.signal.removeEventListener('abort', onGone)
-  }
-}
-
-function completed(input: Parameters<typeof completeResources>[0]): Resources {
-  try {
-    return completeResources(input)
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    throw new SandlotError('invalid_request', error.message)
   }
 }
 

@@ -1,9 +1,12 @@
 import { idOf, LIMITS, SandlotError } from '@sandlot/protocol'
-import type { Handlers } from '../http/call.ts'
+import type { Call, Handlers } from '../http/call.ts'
 import { idFromKey } from '../id-from-key.ts'
+import { SERVER_LIMITS } from '../limits.ts'
 import { hasTag } from '../sandboxes/has-tag.ts'
+import { lendFor } from '../sandboxes/use.ts'
 import type { SnapshotRecord } from './record.ts'
 import { type SnapshotServices, takeFilesystem } from './take.ts'
+import { takeMemory } from './take-memory.ts'
 
 type SnapshotRoutes = 'createSnapshot' | 'listSnapshots' | 'getSnapshot' | 'deleteSnapshot'
 
@@ -12,8 +15,8 @@ export function snapshotHandlers(services: SnapshotServices): Pick<Handlers, Sna
   return {
     createSnapshot: async (call) => {
       const { body, caller, idempotencyKey: key } = call
-      if (body.kind === 'memory') throw noMemory()
       const id = key === undefined ? undefined : idFromKey('snapshot', caller.project, key)
+      if (body.kind === 'memory') return await snapshots.view(await memory(services, call, id))
       return await snapshots.view(await takeFilesystem(services, call, body, id))
     },
     listSnapshots: async ({ caller, query }) => {
@@ -49,8 +52,15 @@ function snapshotIdOf(text: string | undefined): string {
   throw new SandlotError('snapshot_unknown', `${shown} is not the id of a snapshot`)
 }
 
-function noMemory(): SandlotError {
-  return new SandlotError('unsupported', 'this daemon saves no memory of sandboxes', {
-    hint: "Say kind: 'filesystem'.",
+async function memory(
+  services: SnapshotServices,
+  call: Call<'createSnapshot'>,
+  id: string | undefined,
+): Promise<SnapshotRecord> {
+  const { body, caller, signal } = call
+  using lent = await lendFor(services.node, call)
+  return await takeMemory(services, {
+    ...{ project: caller.project, lent, body, signal, waitMs: SERVER_LIMITS.resumeWaitMs },
+    ...(id === undefined ? {} : { id }),
   })
 }

@@ -1,6 +1,24 @@
 import { SNAPSHOT_KINDS, tags } from '@sandlot/protocol'
 import { z } from 'zod'
 
+const range = z.object({ request: z.number(), limit: z.number() })
+
+/** What a restore needs beside the files of the checkpoint. */
+export const memoryRecord = z.object({
+  /** Its name; each try to take the snapshot has another. */
+  checkpoint: z.string(),
+  /** The image below it: what was written since is part of the memory. */
+  below: z.string(),
+  resources: z.object({ cpu: range, memory: range, disk: z.number(), pids: z.number() }),
+  runtime: z.string(),
+  cpuFeatures: z.string(),
+  /** What commands see in the sandbox that it was taken of. */
+  env: z.record(z.string(), z.string()),
+  workdir: z.string(),
+  user: z.string(),
+})
+export type MemoryRecord = z.infer<typeof memoryRecord>
+
 /** A saved state of a sandbox: `kv snapshot/<project>/<id>`, written when everything it names is there. */
 export const snapshotRecord = z.object({
   id: z.string(),
@@ -14,5 +32,7 @@ export const snapshotRecord = z.object({
   sizeBytes: z.number(),
   createdAtMs: z.number(),
   lastUsedAtMs: z.number().optional(),
+  /** Of the kind `memory`. */
+  memory: memoryRecord.optional(),
 })
 export type SnapshotRecord = z.infer<typeof snapshotRecord>

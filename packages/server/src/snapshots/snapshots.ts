@@ -3,6 +3,7 @@ import { SandlotError, type SnapshotView } from '@sandlot/protocol'
 import type { ImageStore, PinnedImage } from '@sandlot/runtime'
 import { decodeJson, encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import type { Checkpoints } from '../node/checkpoints.ts'
 import { type SnapshotRecord, snapshotRecord } from './record.ts'
 
 const PREFIX = 'snapshot/'
@@ -10,6 +11,7 @@ const PREFIX = 'snapshot/'
 export interface SnapshotsOptions {
   readonly engine: Engine
   readonly images: ImageStore
+  readonly checkpoints: Checkpoints
   /** What else keeps a snapshot from being deleted, in a few words; undefined where nothing does. */
   readonly user: (record: SnapshotRecord) => string | undefined
   readonly now: () => number
@@ -24,7 +26,7 @@ export interface SnapshotsOptions {
 export class Snapshots {
   readonly #options: SnapshotsOptions
   readonly #records = new Map<string, SnapshotRecord>()
-  readonly #pins = new Map<string, PinnedImage>()
+  readonly #pins = new Map<string, readonly PinnedImage[]>()
   /** Images may be there that have no record yet. */
   #making = 0
 
@@ -32,30 +34,37 @@ export class Snapshots {
     this.#options = options
   }
 
-  /** A record whose image is gone, by another hand than this daemon's, is forgotten: nothing could start from it. */
+  /**
+   * A record whose image or memory is gone, by another hand than this daemon's, is forgotten: nothing could start from it. Memory
+   * without a record goes.
+   */
   static async open(options: SnapshotsOptions): Promise<Snapshots> {
     const snapshots = new Snapshots(options)
-    for (const record of await readAll(options.engine)) {
-      const pinned = await options.images.pin(record.image).catch(() => undefined)
+    const { engine, checkpoints, log } = options
+    for (const record of await readAll(engine)) {
+      const { id, image } = record
+      const whole = record.memory === undefined || (await checkpoints.has(record.memory.checkpoint))
+      const pinned = whole ? await pinAll(options.images, record).catch(() => undefined) : undefined
       if (pinned) {
-        snapshots.#records.set(record.id, record)
-        snapshots.#pins.set(record.id, pinned)
+        snapshots.#records.set(id, record)
+        snapshots.#pins.set(id, pinned)
         continue
       }
-      const { id, image } = record
-      options.log.warn({ snapshot: id, image }, 'a snapshot has lost its image')
-      await options.engine.kv.delete(keyOf(record))
+      log.warn({ snapshot: id, image }, 'a snapshot has lost its image or its memory')
+      await engine.kv.delete(keyOf(record))
     }
+    const all = [...snapshots.#records.values()]
+    await checkpoints.removeUnknown(new Set(all.flatMap(({ memory }) => memory?.checkpoint ?? [])))
     return snapshots
   }
 
   /** From now on it can be started from. */
   async add(record: SnapshotRecord): Promise<SnapshotRecord> {
-    const pinned = await this.#options.images.pin(record.image)
+    const pinned = await pinAll(this.#options.images, record)
     try {
       await this.#put(record)
     } catch (error) {
-      pinned[Symbol.dispose]()
+      for (const each of pinned) each[Symbol.dispose]()
       throw error
     }
     this.#pins.set(record.id, pinned)
@@ -67,10 +76,15 @@ export class Snapshots {
     return record
   }
 
+  find(project: string, id: string): SnapshotRecord | undefined {
+    const found = this.#records.get(id)
+    return found?.project === project ? found : undefined
+  }
+
   /** Throws `snapshot_unknown`. */
   async get(project: string, id: string): Promise<SnapshotRecord> {
-    const found = this.#records.get(id)
-    if (found?.project === project) return found
+    const found = this.find(project, id)
+    if (found) return found
     const shown = JSON.stringify(id.slice(0, 64))
     throw new SandlotError('snapshot_unknown', `there is no snapshot ${shown}`)
   }
@@ -106,14 +120,19 @@ export class Snapshots {
     }
     this.#records.delete(id)
     await this.#options.engine.kv.delete(keyOf(record))
-    this.#pins.get(id)?.[Symbol.dispose]()
+    for (const pinned of this.#pins.get(id) ?? []) pinned[Symbol.dispose]()
     this.#pins.delete(id)
+    // What stays of it the next daemon removes.
+    const { memory } = record
+    if (memory) await this.#options.checkpoints.remove(memory.checkpoint).catch(() => {})
     await this.reap()
     return record
   }
 
-  async view(record: SnapshotRecord): Promise<SnapshotView> {
-    return record
+  async view({ memory, ...record }: SnapshotRecord): Promise<SnapshotView> {
+    if (memory === undefined) return record
+    const { runtime, cpuFeatures, resources } = memory
+    return { ...record, needs: { runtime, cpuFeatures, resources } }
   }
 
   /** The snapshot that keeps an image. */
@@ -152,6 +171,19 @@ export class Snapshots {
       else this.#records.delete(record.id)
       throw error
     }
+  }
+}
+
+/** All that its starts need. */
+async function pinAll(images: ImageStore, record: SnapshotRecord): Promise<PinnedImage[]> {
+  const { image, memory } = record
+  const pinned = [await images.pin(image)]
+  if (memory === undefined) return pinned
+  try {
+    return [...pinned, await images.pin(memory.below)]
+  } catch (error) {
+    for (const each of pinned) each[Symbol.dispose]()
+    throw error
   }
 }
 

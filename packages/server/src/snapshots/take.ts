@@ -39,17 +39,12 @@ interface Taking {
 }
 
 async function take(
-  { node, images, snapshots, now }: SnapshotServices,
+  services: SnapshotServices,
   { call, body, id, lent }: Taking,
 ): Promise<SnapshotRecord> {
   const { name, tags = {}, exclude = [] } = body
-  const { signal } = call
-  const entry = node.sandboxes.entries.get(lent.id)
-  if (!entry) throw new SandlotError('sandbox_gone', `the sandbox ${lent.id} has ended`)
-  const { image: below, from = below } = entry.record
-  const difference = lent.guest.tar.difference('main', { exclude: [...exclude] }, { signal })
-  const image = await images.extend({ parent: below, difference }, { signal })
-  return await snapshots.add({
+  const { from, image, sizeBytes } = await takeFiles(services, lent, exclude, call.signal)
+  return await services.snapshots.add({
     id,
     project: call.caller.project,
     kind: 'filesystem',
@@ -58,9 +53,32 @@ async function take(
     image: image.id,
     parent: from,
     sandbox: lent.id,
-    sizeBytes: addedBytes(image, await images.get(below)),
-    createdAtMs: now(),
+    sizeBytes,
+    createdAtMs: services.now(),
   })
+}
+
+export interface TakenFiles {
+  readonly image: Image
+  /** What its sandbox was started from. */
+  readonly from: string
+  /** That the image adds to the one below. */
+  readonly sizeBytes: number
+}
+
+/** An image of a sandbox's files, which stays while snapshots are being made. */
+export async function takeFiles(
+  { node, images }: SnapshotServices,
+  lent: Lent,
+  exclude: readonly string[],
+  signal: AbortSignal,
+): Promise<TakenFiles> {
+  const entry = node.sandboxes.entries.get(lent.id)
+  if (!entry) throw new SandlotError('sandbox_gone', `the sandbox ${lent.id} has ended`)
+  const { image: below, from = below } = entry.record
+  const difference = lent.guest.tar.difference('main', { exclude: [...exclude] }, { signal })
+  const image = await images.extend({ parent: below, difference }, { signal })
+  return { image, from, sizeBytes: addedBytes(image, await images.get(below)) }
 }
 
 /** Of layers that the parent doesn't have. */

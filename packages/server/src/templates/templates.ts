@@ -13,18 +13,32 @@ import { type TemplateRecord, templateId, templateRecord } from './record.ts'
 
 const PREFIX = 'template/'
 
-/** Starts what a template's memory holds in a sandbox over an image, waits until it is ready and saves it. Returns the snapshot's id. */
-export type SaveMemory = (
-  project: string,
-  image: string,
-  input: TemplateCreate,
-  wait: BuildWait,
-) => Promise<string>
+/** Snapshots of the memory of templates. */
+export interface TemplateMemory {
+  /** Starts what a template's memory holds in a sandbox over an image, waits until it is ready and saves it. Returns the snapshot's id. */
+  save(wanted: WantedMemory, wait: MemoryWait): Promise<string>
+  has(project: string, snapshot: string): boolean
+  /** Removes one that nothing uses. */
+  drop(project: string, snapshot: string): Promise<void>
+}
+
+export interface WantedMemory {
+  readonly project: string
+  /** Id of the template. */
+  readonly template: string
+  readonly image: string
+  readonly input: TemplateCreate
+}
+
+export interface MemoryWait {
+  readonly signal: AbortSignal
+  readonly onLog: (line: string) => void
+}
 
 export interface TemplatesOptions {
   readonly engine: Engine
   readonly images: ImageStore
-  readonly saveMemory: SaveMemory
+  readonly memory: TemplateMemory
   /** The image that an id of a snapshot or a template stands for. */
   readonly imageOf: (project: string, id: string) => Promise<string>
   readonly now: () => number
@@ -37,13 +51,15 @@ export interface TemplatesOptions {
 export class Templates {
   readonly #options: TemplatesOptions
   readonly #pins = new Map<string, PinnedImage>()
+  /** The snapshot of each that has one. */
+  readonly #snapshots = new Map<string, string>()
   readonly #saving = new SharedBuilds<TemplateRecord>()
 
   private constructor(options: TemplatesOptions) {
     this.#options = options
   }
 
-  /** A template whose image is gone, by another hand than this daemon's, is forgotten. */
+  /** A template whose image or memory is gone, by another hand than this daemon's, is forgotten. */
   static async open(options: TemplatesOptions): Promise<Templates> {
     const templates = new Templates(options)
     for await (const record of templates.#all('')) {
@@ -58,12 +74,15 @@ export class Templates {
     const image = await this.#options.images.build(input.source, { ...wait, resolveId })
     const id = templateId(project, image.id, input)
     const found = await this.find(project, id)
-    if (found) return await this.#named(found, input)
+    if (found && (await this.#keep(found))) return await this.#named(found, input)
     const saved = await this.#saving.run(id, wait, async ({ signal, log }) => {
       const kind = input.snapshot ?? 'filesystem'
       const snapshot =
         kind === 'memory'
-          ? await this.#options.saveMemory(project, image.id, input, { signal, onLog: log })
+          ? await this.#options.memory.save(
+              { project, template: id, image: image.id, input },
+              { signal, onLog: log },
+            )
           : undefined
       return await this.#save({
         id,
@@ -100,11 +119,21 @@ export class Templates {
     return records.sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
   }
 
-  /** Forgets a template; its image stays until it is removed or collected. Throws `template_unknown`. */
+  /**
+   * Forgets a template; its image stays until it is removed or collected, its memory until no run starts from it. Throws
+   * `template_unknown`.
+   */
   async remove(project: string, id: string): Promise<TemplateRecord> {
     const record = await this.get(project, id)
     await this.#forget(record)
+    if (record.snapshot !== undefined) await this.#options.memory.drop(project, record.snapshot)
     return record
+  }
+
+  /** The template whose memory a snapshot is. */
+  madeOf(snapshot: string): string | undefined {
+    const found = [...this.#snapshots].find(([, each]) => each === snapshot)
+    return found?.[0].split('/').at(-1)
   }
 
   async *#all(below: string): AsyncGenerator<TemplateRecord> {
@@ -129,9 +158,13 @@ export class Templates {
     return record
   }
 
-  /** False where its image is gone. */
-  async #keep({ project, id, image }: TemplateRecord): Promise<boolean> {
+  /** False where its image or its memory is gone. */
+  async #keep({ project, id, image, snapshot }: TemplateRecord): Promise<boolean> {
     const key = keyOf(project, id)
+    if (snapshot !== undefined) {
+      if (!this.#options.memory.has(project, snapshot)) return false
+      this.#snapshots.set(key, snapshot)
+    }
     if (this.#pins.has(key)) return true
     if (!(await this.#options.images.find(image))) return false
     this.#pins.set(key, await this.#options.images.pin(image))
@@ -143,6 +176,7 @@ export class Templates {
     await this.#options.engine.kv.delete(key)
     this.#pins.get(key)?.[Symbol.dispose]()
     this.#pins.delete(key)
+    this.#snapshots.delete(key)
   }
 }
 

@@ -1,0 +1,133 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Image, type Sandbox } from 'sandlot'
+import { expect, test } from 'vitest'
+import { story } from './harness/story.ts'
+import { until } from './harness/until.ts'
+
+/** Counts what it is asked, from a number that it drew when it began. */
+const SERVER = `
+import http.server, os
+n = 0
+drawn = os.urandom(8).hex()
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        global n
+        n += 1
+        body = f'{drawn} {n}'.encode()
+        self.send_response(200)
+        self.send_header('content-length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *about):
+        pass
+open('/tmp/began', 'a').write('x')
+http.server.HTTPServer(('127.0.0.1', 8000), Handler).serve_forever()
+`
+const ASK = `python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/').read().decode())"`
+const SESSION = `
+import sys
+total = 0
+while True:
+    line = open('/session/in').readline()
+    if line:
+        total += int(line)
+        open('/session/out', 'w').write(str(total))
+`
+
+await story('memory that is saved once', { pool: 1 }, (given) => {
+  const saved = () => readdir(join(given.daemon.dataDirectory, 'checkpoints'))
+  const ask = async (sandbox: Sandbox): Promise<[string, number]> => {
+    const { stdout, stderr } = await sandbox.exec(ASK)
+    expect(stderr).toBe('')
+    const [drawn = '', n] = stdout.trim().split(' ')
+    return [drawn, Number(n)]
+  }
+
+  test('many go on from a server that was started for none of them', async () => {
+    const prepare = async () =>
+      await given.client.prepare({
+        from: Image.fromId(given.image),
+        setup: [['python3', '-c', `open('/server.py', 'w').write(${JSON.stringify(SERVER)})`]],
+        env: { GREETING: 'hello' },
+        network: 'none',
+        resources: { memory: { request: '64MiB', limit: '256MiB' }, pids: 64 },
+        snapshot: 'memory',
+        start: 'exec python3 /server.py',
+        ready: { port: 8000 },
+      })
+    const template = await prepare()
+    expect(template).toMatchObject({ kind: 'memory' })
+    expect(await prepare()).toEqual(template)
+    expect(await saved()).toHaveLength(1)
+    const starts = Array.from({ length: 3 }, () =>
+      given.client.sandboxes.create({ from: template }),
+    )
+    const all = await Promise.all(starts)
+    const seeds = new Set<string>()
+    const [drawn] = await ask(all[0] as Sandbox)
+    for (const [index, each] of all.entries()) {
+      // Each counts for itself; none was started again.
+      expect(await ask(each)).toEqual([drawn, index === 0 ? 2 : 1])
+      expect(await each.view()).toMatchObject({ origin: 'restored', resources: { pids: 64 } })
+      const shown = await each.exec('echo $GREETING; cat /tmp/began; echo; cat /dev/sandlot-seed')
+      const [greeting, began, seed = ''] = shown.stdout.split('\n')
+      expect([greeting, began]).toEqual(['hello', 'x'])
+      seeds.add(seed)
+    }
+    expect(seeds.size).toBe(3)
+    const refused = given.client.sandboxes.create({ from: template, resources: { pids: 8 } })
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_request' })
+    for (const each of all) await each.stop()
+    const rows = await given.client.rollouts
+      .map(
+        [{ id: 'a' }, { id: 'b' }],
+        async ({ sandbox }) => {
+          await sandbox.exec(`${ASK} > /answer`)
+        },
+        { from: template, concurrency: 2, grade: { run: `grep '^${drawn} 1$' /answer` } },
+      )
+      .wait()
+    expect(rows.map(({ outcome, reward }) => [outcome, reward])).toEqual([
+      ['graded', 1],
+      ['graded', 1],
+    ])
+    await given.client.templates.delete(template.id)
+    expect(await saved()).toEqual([])
+  })
+
+  test('a session goes on in each that starts from it, also under the next daemon', async () => {
+    const sandbox = await given.client.sandboxes.create({ from: given.image, checkpointable: true })
+    await sandbox.exec('mkdir /session; mkfifo /session/in')
+    await sandbox.files.write('/session.py', SESSION)
+    await sandbox.exec('setsid python3 /session.py > /dev/null 2>&1 &')
+    const add = async (to: Sandbox, number: number, total: number) => {
+      await to.exec(`echo ${number} > /session/in`)
+      const shows = async () => (await to.exec('cat /session/out')).stdout === String(total)
+      await until('the session has added it', shows)
+    }
+    await add(sandbox, 40, 40)
+    const snapshot = await sandbox.snapshot({ kind: 'memory', name: 'forty' })
+    expect(snapshot).toMatchObject({ kind: 'memory', parent: given.image, sandbox: sandbox.id })
+    expect(snapshot.needs?.runtime).not.toBe('')
+    await add(sandbox, 1, 41)
+    await sandbox.stop()
+    await given.daemon.kill()
+    await given.daemon.start()
+    const [one, two] = await Promise.all([
+      given.client.sandboxes.create({ from: snapshot }),
+      given.client.sandboxes.create({ from: snapshot.id, ifIncompatible: 'cold' }),
+    ])
+    await Promise.all([add(one, 2, 42), add(two, 3, 43)])
+    // What they have become is saved as well.
+    const next = await one.snapshot({ kind: 'memory' })
+    expect(next).toMatchObject({ parent: snapshot.id })
+    await Promise.all([one.stop(), two.stop()])
+    await given.client.snapshots.delete(snapshot.id)
+    const three = await given.client.sandboxes.create({ from: next })
+    await add(three, 8, 50)
+    await three.stop()
+    await given.client.snapshots.delete(next.id)
+    expect(await saved()).toEqual([])
+  })
+})

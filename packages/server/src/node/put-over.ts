@@ -1,0 +1,28 @@
+import type { ImageStore, SandboxSpec } from '@sandlot/runtime'
+import type { Entry } from './entry.ts'
+import type { AcquireRequest } from './port.ts'
+import { specOf } from './start.ts'
+
+/** From now on the sandbox that is being made is one over this image, which stays meanwhile, with what the image says of commands. */
+export async function putOver(
+  images: ImageStore,
+  entry: Entry,
+  request: Pick<AcquireRequest, 'image' | 'env' | 'workdir' | 'user'>,
+): Promise<void> {
+  const pinned = await images.pin(request.image)
+  entry.pinned?.[Symbol.dispose]()
+  entry.pinned = pinned
+  const { config } = pinned.image
+  entry.record = {
+    ...entry.record,
+    image: request.image,
+    env: { ...config.env, ...request.env },
+    workdir: request.workdir ?? (config.workdir || '/'),
+    user: request.user ?? (config.user || '0'),
+  }
+}
+
+/** What the driver is told of it. */
+export function specFor({ record, pinned }: Entry): SandboxSpec {
+  return specOf(record, pinned?.image.layers ?? [])
+}

@@ -1,0 +1,57 @@
+import { type Engine, systemClock } from '@sandlot/engine'
+import type { ImageStore } from '@sandlot/runtime'
+import type { Logger } from 'pino'
+import type { Coordinator } from './coordinator/coordinator.ts'
+import { Checkpoints } from './node/checkpoints.ts'
+import type { Node } from './node/node.ts'
+import { Snapshots } from './snapshots/snapshots.ts'
+import type { SnapshotServices } from './snapshots/take.ts'
+import { userOf } from './snapshots/user-of.ts'
+import { StartPoints } from './start-points.ts'
+import { templateMemory } from './templates/save-memory.ts'
+import { Templates } from './templates/templates.ts'
+
+export interface SavedParts {
+  readonly engine: Engine
+  readonly images: ImageStore
+  readonly log: Logger
+  /** The node's directory for saved memory. */
+  readonly checkpointDirectory: string
+  /** What the daemon opens later; until then nothing of it uses a snapshot, and none is taken. */
+  readonly opened: { readonly node?: Node; readonly coordinator?: Coordinator }
+}
+
+export interface Saved {
+  readonly snapshots: Snapshots
+  readonly templates: Templates
+  readonly startPoints: StartPoints
+}
+
+/** What sandboxes start from beside images: snapshots and templates, and the ids of both. */
+export async function openSaved(parts: SavedParts): Promise<Saved> {
+  const { engine, images, log, checkpointDirectory, opened } = parts
+  const { now } = systemClock
+  const made: { templates?: Templates } = {}
+  const snapshots = await Snapshots.open({
+    engine,
+    images,
+    checkpoints: new Checkpoints(checkpointDirectory),
+    user: (record) => userOf(record, { ...opened, ...made }),
+    now,
+    log,
+  })
+  const services = (): SnapshotServices => ({ node: opened.node as Node, images, snapshots, now })
+  const templates = await Templates.open({
+    engine,
+    images,
+    imageOf: (project, id) => startPoints.image(project, id),
+    memory: templateMemory(services),
+    now,
+  })
+  made.templates = templates
+  const startPoints = new StartPoints({
+    template: (project, id) => templates.get(project, id),
+    snapshot: (project, id) => snapshots.use(project, id),
+  })
+  return { snapshots, templates, startPoints }
+}

@@ -1,0 +1,68 @@
+import { isDeepStrictEqual } from 'node:util'
+import {
+  completeResources,
+  type Resources,
+  type SandboxCreate,
+  SandlotError,
+} from '@sandlot/protocol'
+import type { AcquireRequest } from '../node/port.ts'
+import type { SavedMemory, StartPoint } from '../start-points.ts'
+
+/** What a request may say of where it starts from. */
+export type StartWishes = Pick<
+  SandboxCreate,
+  'resources' | 'env' | 'workdir' | 'user' | 'ifIncompatible'
+>
+
+type Start = Pick<
+  AcquireRequest,
+  'image' | 'resources' | 'env' | 'workdir' | 'user' | 'checkpoint' | 'coldInstead'
+>
+
+/** What is started: over an image, or from the memory of a snapshot, whose commands go on seeing what they saw. */
+export function startOf({ image, resources, memory }: StartPoint, wishes: StartWishes): Start {
+  const { env, workdir, user } = wishes
+  if (memory === undefined) {
+    return {
+      image,
+      resources: completed({ ...resources, ...wishes.resources }),
+      ...(env ? { env } : {}),
+      ...(workdir === undefined ? {} : { workdir }),
+      ...(user === undefined ? {} : { user }),
+    }
+  }
+  refuseOthers(memory, wishes.resources)
+  return {
+    image: memory.below,
+    resources: memory.resources,
+    env: { ...memory.env, ...env },
+    workdir: workdir ?? memory.workdir,
+    user: user ?? memory.user,
+    checkpoint: memory.checkpoint,
+    ...(wishes.ifIncompatible === 'cold' ? { coldInstead: image } : {}),
+  }
+}
+
+/** The limits are part of what was saved. */
+function refuseOthers(memory: SavedMemory, wished: SandboxCreate['resources']): void {
+  for (const [name, value] of Object.entries(wished ?? {})) {
+    const fixed: unknown = memory.resources[name as keyof Resources]
+    if (value === undefined || isDeepStrictEqual(value, fixed)) continue
+    throw new SandlotError(
+      'invalid_request',
+      `body.resources.${name}: those of a memory snapshot are fixed, here at ${JSON.stringify(fixed)}`,
+      {
+        hint: 'Leave resources out, or take the snapshot of a sandbox that has those that you want.',
+      },
+    )
+  }
+}
+
+function completed(input: Parameters<typeof completeResources>[0]): Resources {
+  try {
+    return completeResources(input)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new SandlotError('invalid_request', error.message)
+  }
+}

@@ -1,0 +1,67 @@
+import { completeResources, newId, SandlotError } from '@sandlot/protocol'
+import { idFromKey } from '../id-from-key.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import { BUILD } from '../node/owners.ts'
+import type { SnapshotServices } from '../snapshots/take.ts'
+import { takeMemory } from '../snapshots/take-memory.ts'
+import { beginStart } from './begin-start.ts'
+import type { MemoryWait, TemplateMemory, WantedMemory } from './templates.ts'
+import { waitUntilReady } from './wait-until-ready.ts'
+
+/** The memory of templates, as snapshots whose ids follow from the templates'. */
+export function templateMemory(services: () => SnapshotServices): TemplateMemory {
+  return {
+    save: (wanted, wait) => save(services(), wanted, wait),
+    has: (project, snapshot) => services().snapshots.find(project, snapshot) !== undefined,
+    drop: async (project, snapshot) => {
+      try {
+        await services().snapshots.remove(project, snapshot, false)
+      } catch (error) {
+        const { code } = error instanceof SandlotError ? error : {}
+        if (code !== 'snapshot_in_use' && code !== 'snapshot_unknown') throw error
+      }
+    },
+  }
+}
+
+async function save(
+  services: SnapshotServices,
+  { project, template, image, input }: WantedMemory,
+  { signal, onLog }: MemoryWait,
+): Promise<string> {
+  const { node, snapshots } = services
+  const id = idFromKey('snapshot', project, template)
+  if (snapshots.find(project, id)) return id
+  const sandbox = newId('sandbox')
+  const waitMs = SERVER_LIMITS.buildRoomMs
+  const who = { project: '', owner: BUILD, epoch: 0, checkpointable: true }
+  const resources = completed(input.resources)
+  try {
+    await node.acquire({ sandbox, image, resources, ...who, waitMs }, { signal })
+    using lent = await node.sandboxes.lend(sandbox, { signal })
+    onLog('start what its memory holds')
+    using started = await beginStart(lent, input.start, signal)
+    await waitUntilReady(lent, {
+      started,
+      ready: input.ready,
+      timeoutMs: input.readyTimeout,
+      signal,
+    })
+    onLog('save its memory')
+    started[Symbol.dispose]()
+    // A name would be taken from somebody's snapshot.
+    const body = { kind: 'memory' as const, tags: input.tags ?? {} }
+    return (await takeMemory(services, { project, lent, body, id, waitMs, signal })).id
+  } finally {
+    await node.release({ sandbox, reason: 'its memory is saved, or it could not be' })
+  }
+}
+
+function completed(input: Parameters<typeof completeResources>[0]) {
+  try {
+    return completeResources(input)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new SandlotError('invalid_request', error.message)
+  }
+}
