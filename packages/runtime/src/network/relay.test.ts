@@ -294,6 +294,14 @@ describe('a policy that changes', () => {
 })
 
 describe('bounds', () => {
+  test('a connection that leaves without a request makes room at once', async () => {
+    const bed = relayBed('none')
+    const inside = bed.connect()
+    inside.end()
+    inside.resume()
+    await vi.waitFor(() => expect(bed.relay.connections).toBe(0))
+  })
+
   test('connections beyond the bound are closed', async () => {
     const bed = relayBed('none', { limits: { connections: 2 } })
     const [a, b, c] = [bed.connect(), bed.connect(), bed.connect()]

@@ -92,7 +92,13 @@ export class NetworkRelay implements RelayCalls {
       clearTimeout(this.#inner.get(inner)?.timer)
       this.#inner.delete(inner)
     })
-    inner.once('data', (first: Buffer) => this.#detect(inner, first))
+    // It leaves without a request: otherwise its place would be taken until one is due.
+    const leave = () => void inner.end()
+    inner.once('end', leave)
+    inner.once('data', (first: Buffer) => {
+      inner.off('end', leave)
+      this.#detect(inner, first)
+    })
   }
 
   /** From now on this policy decides. Open connections that it refuses are closed. */
