@@ -1,6 +1,7 @@
-import { newId, type Tags } from '@sandlot/protocol'
+import { KEEP_WARM_DEFAULT_MS, newId, type Tags } from '@sandlot/protocol'
 import type { Entry } from './entry.ts'
 import { checkpointable } from './memory.ts'
+import { CLIENT, isAttempt } from './owners.ts'
 import type { AcquireRequest } from './port.ts'
 import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
 
@@ -59,5 +60,7 @@ function copyOf({ record }: Entry, id: string, tags: Tags | undefined): AcquireR
     ...{ project, owner, epoch, image, resources, env, workdir, user, network, phase },
     ...(record.keepWarmMs === null ? {} : { keepWarmMs: record.keepWarmMs }),
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),
+    // The attempt knows nothing of it: it would outlive it for good.
+    ...(isAttempt(owner) ? { owner: CLIENT, epoch: 0, keepWarmMs: KEEP_WARM_DEFAULT_MS } : {}),
   }
 }
