@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Image, type Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
+import { runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
 import { until } from './harness/until.ts'
 
@@ -120,11 +121,17 @@ await story('memory that is saved once', { pool: 1 }, (given) => {
     ])
     await Promise.all([add(one, 2, 42), add(two, 3, 43)])
     // What they have become is saved as well.
-    const next = await one.snapshot({ kind: 'memory' })
-    expect(next).toMatchObject({ parent: snapshot.id })
+    const { environment } = given.daemon
+    const taken = await runCommand(['sandbox', 'snapshot', one.id, '--memory'], { environment })
+    expect(taken).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sn_\w+\n$/) })
+    const next = await given.client.snapshots.get(taken.stdout.trim())
+    expect(next).toMatchObject({ kind: 'memory', parent: snapshot.id })
     await Promise.all([one.stop(), two.stop()])
     await given.client.snapshots.delete(snapshot.id)
-    const three = await given.client.sandboxes.create({ from: next })
+    const create = ['sandbox', 'create', '--from', next.id, '--or-cold']
+    const created = await runCommand(create, { environment })
+    const three = await given.client.sandboxes.get(created.stdout.trim())
+    expect(await three.view()).toMatchObject({ origin: 'restored' })
     await add(three, 8, 50)
     await three.stop()
     await given.client.snapshots.delete(next.id)
