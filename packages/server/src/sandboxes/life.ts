@@ -1,11 +1,6 @@
-import {
-  KEEP_WARM_DEFAULT_MS,
-  LIMITS,
-  newId,
-  type SandboxView,
-  SandlotError,
-} from '@sandlot/protocol'
+import { KEEP_WARM_DEFAULT_MS, newId, type SandboxView, SandlotError } from '@sandlot/protocol'
 import type { Call, Handlers } from '../http/call.ts'
+import { pageOf } from '../http/page.ts'
 import { idFromKey } from '../id-from-key.ts'
 import type { Node } from '../node/node.ts'
 import { CLIENT } from '../node/owners.ts'
@@ -78,13 +73,8 @@ function list(
     .filter((view) => view.project === caller.project)
     .filter((view) => query.state === undefined || view.state === query.state)
     .filter((view) => (query.tag ?? []).every((tag) => hasTag(view.tags, tag)))
-    .map((view) => ({ view, place: `${String(view.createdAtMs).padStart(16, '0')}${view.id}` }))
-    .sort((a, b) => (a.place < b.place ? -1 : 1))
-    .filter(({ place }) => query.after === undefined || place > query.after)
-  const limit = query.limit ?? Math.min(100, LIMITS.itemsPerPage)
-  const page = wanted.slice(0, limit)
-  const next = wanted.length > limit ? (page.at(-1)?.place ?? null) : null
-  return { items: page.map(({ view }) => view), next }
+  const { items, next } = pageOf(wanted, query)
+  return { items: [...items], next }
 }
 
 async function get(node: Node, call: Call<'getSandbox'>, nowMs: number): Promise<SandboxView> {

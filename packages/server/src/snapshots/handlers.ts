@@ -1,5 +1,6 @@
-import { idOf, LIMITS, SandlotError } from '@sandlot/protocol'
+import { idOf, SandlotError } from '@sandlot/protocol'
 import type { Call, Handlers } from '../http/call.ts'
+import { pageOf } from '../http/page.ts'
 import { idFromKey } from '../id-from-key.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import { hasTag } from '../sandboxes/has-tag.ts'
@@ -22,12 +23,9 @@ export function snapshotHandlers(services: SnapshotServices): Pick<Handlers, Sna
     listSnapshots: async ({ caller, query }) => {
       const named = await snapshots.list(caller.project, query.name)
       const all = named.filter(({ tags }) => (query.tag ?? []).every((tag) => hasTag(tags, tag)))
-      const { after, limit = Math.min(100, LIMITS.itemsPerPage) } = query
-      const left = all.filter((record) => after === undefined || placeOf(record) > after)
-      const page = left.slice(0, limit)
-      const items = await Promise.all(page.map((record) => snapshots.view(record)))
-      const last = page.at(-1)
-      return { items, next: left.length > limit && last ? placeOf(last) : null }
+      const { items, next } = pageOf(all, query)
+      const views = await Promise.all(items.map((record) => snapshots.view(record)))
+      return { items: views, next }
     },
     getSnapshot: async ({ caller, params }) =>
       await snapshots.view(await snapshots.get(caller.project, snapshotIdOf(params.id))),
@@ -36,11 +34,6 @@ export function snapshotHandlers(services: SnapshotServices): Pick<Handlers, Sna
       return undefined
     },
   }
-}
-
-/** Where it stands in the list, whatever is deleted meanwhile. */
-function placeOf({ createdAtMs, id }: SnapshotRecord): string {
-  return `${String(createdAtMs).padStart(16, '0')}${id}`
 }
 
 const snapshotId = idOf('snapshot')
