@@ -284,6 +284,11 @@ test.each<[name: string, text: string, says: RegExp]>([
   ['a variable of the base', 'FROM a\nCOPY Dockerfile $HOME/x', /uses \$HOME, which/],
   ['another platform', 'FROM --platform=linux/arm64 a', /--platform=linux\/arm64 is not supported/],
   ['no such stage', 'FROM a\nCOPY --from=3 /x /x', /no such stage/],
+  [
+    'an open here-document',
+    'FROM a\nCOPY <<EOF /x\ntext\nUSER b',
+    /line 2: COPY has a here-document without/,
+  ],
   ['FROM of too much', 'FROM a b c d', /names no image/],
   ['a value that is missing', 'FROM a\nENV A', /gives A no value/],
 ])('%s is refused with its line', async (_, text, says) => {

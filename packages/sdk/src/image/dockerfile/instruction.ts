@@ -23,6 +23,8 @@ export interface Heredoc {
   readonly content: string
   /** False where its delimiter is quoted. */
   readonly expands: boolean
+  /** A line with its name alone was found. */
+  readonly ended: boolean
 }
 
 /** Takes a Dockerfile apart. @throws SandlotError `image_source_invalid` where it holds no instruction */
@@ -66,7 +68,12 @@ function instructionOf(
   const { flags, text } = flagsOf(head.trim().slice(keyword.length).trim())
   const heredocs = takesHeredocs(keyword) ? heredocsOf(text, rest) : []
   const shellText = heredocs.length > 0 ? [text, ...rest].join('\n') : text
-  return { keyword, line: start.line + 1, flags, text, list: listOf(text), heredocs, shellText }
+  const line = start.line + 1
+  const instruction = { keyword, line, flags, text, list: listOf(text), heredocs, shellText }
+  const open = rest.length > 0 ? heredocs.find(({ ended }) => !ended) : undefined
+  if (!open) return instruction
+  // All that follows would be its text.
+  throw refused(instruction, 'has a here-document without its end', `End it with ${open.name}.`)
 }
 
 /** The first logical line: continued lines joined, and comments and empty lines within them left out as Docker does. */
@@ -120,7 +127,8 @@ function heredocsOf(text: string, body: readonly string[]): readonly Heredoc[] {
       if (line === name) break
       content.push(`${line}\n`)
     }
+    const ended = at < body.length
     at += 1
-    return { name, content: content.join(''), expands: quote === '' }
+    return { name, content: content.join(''), expands: quote === '', ended }
   })
 }
