@@ -13,6 +13,7 @@ import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import { type CheckpointFacts, DriverError } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
+import { sandboxLimits } from './stored-limits.ts'
 
 const FACTS = 'facts.json'
 const READ_BYTES = 2 ** 20
@@ -25,13 +26,7 @@ const schema = z.strictObject({
   cpuFeatures: z.string(),
   agent: z.string(),
   layers: z.array(z.string()),
-  limits: z.strictObject({
-    memoryBytes: size,
-    cpus: z.number().positive(),
-    pidsMax: size,
-    diskBytes: size,
-    nofileMax: size,
-  }),
+  limits: sandboxLimits,
   sizeBytes: size,
   files: z.array(file),
 })

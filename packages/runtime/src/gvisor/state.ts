@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { SandboxSpec } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import type { SandboxPaths } from './paths.ts'
+import { sandboxLimits } from './stored-limits.ts'
 
 /**
  * What a later daemon must know of a sandbox, in a file of its own. It is written before the launch and once more before
@@ -22,13 +23,7 @@ const size = z.number().int().nonnegative()
 const spec = z.strictObject({
   id: z.string(),
   layers: z.array(z.object({ digest: z.string(), path: z.string() })),
-  limits: z.strictObject({
-    memoryBytes: size,
-    cpus: z.number().positive(),
-    pidsMax: size,
-    diskBytes: size,
-    nofileMax: size,
-  }),
+  limits: sandboxLimits,
   hostname: z.string(),
   detachedMs: size,
   lifetimeMs: size.exactOptional(),

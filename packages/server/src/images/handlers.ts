@@ -1,6 +1,7 @@
-import { type ImageView, idOf, SandlotError } from '@sandlot/protocol'
+import { type ImageView, SandlotError } from '@sandlot/protocol'
 import type { Image, ImageStore } from '@sandlot/runtime'
 import type { Handlers } from '../http/call.ts'
+import { checkedId } from '../http/checked-id.ts'
 import { logLines } from '../http/log-lines.ts'
 import { pageOf } from '../http/page.ts'
 import type { StartPoints } from '../start-points.ts'
@@ -36,19 +37,20 @@ export function imageHandlers(
       const views = await Promise.all(items.map((image) => usedView(images, image)))
       return { items: views, next }
     },
-    getImage: async ({ params }) => usedView(images, await images.get(imageIdOf(params.id))),
+    getImage: async ({ params }) =>
+      usedView(images, await images.get(checkedId('image', params.id))),
     removeImage: async ({ params, signal }) => {
-      const id = imageIdOf(params.id)
+      const id = checkedId('image', params.id)
       const keeper = keeperOf(id)
       if (keeper) throw isSnapshot(id, keeper.id)
       await images.remove(id, { signal })
       return undefined
     },
     verifyImage: async ({ params, signal }) => ({
-      problems: [...(await images.verify(imageIdOf(params.id), { signal }))],
+      problems: [...(await images.verify(checkedId('image', params.id), { signal }))],
     }),
     exportImage: async ({ params, query }) => {
-      const { id } = await images.get(imageIdOf(params.id))
+      const { id } = await images.get(checkedId('image', params.id))
       const body = images.export(id, query.format ?? 'oci')
       return { body, headers: { 'content-type': 'application/x-tar' } }
     },
@@ -84,13 +86,4 @@ function isSnapshot(image: string, snapshot: string): SandlotError {
   return new SandlotError('image_in_use', `the image ${image} has the files of ${snapshot}`, {
     hint: `Delete the snapshot: \`sandlot snapshots delete ${snapshot}\`.`,
   })
-}
-
-const imageId = idOf('image')
-
-function imageIdOf(text: string | undefined): string {
-  const parsed = imageId.safeParse(text)
-  if (parsed.success) return parsed.data
-  const shown = JSON.stringify((text ?? '').slice(0, 64))
-  throw new SandlotError('image_unknown', `${shown} is not the id of an image`)
 }

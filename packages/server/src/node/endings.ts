@@ -1,7 +1,8 @@
 import type { Engine } from '@sandlot/engine'
 import { FLAGS, SANDBOX_ENDINGS } from '@sandlot/protocol'
 import { z } from 'zod'
-import { decodeJson, encodeJson } from '../json.ts'
+import { encodeJson } from '../json.ts'
+import { kvRecords } from '../kv-records.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import { type OwnershipRecord, ownershipRecord } from './ownership.ts'
 import type { SandboxEnded } from './port.ts'
@@ -59,13 +60,7 @@ export class Endings {
 
   static async open(engine: Engine): Promise<Endings> {
     const endings = new Endings(engine)
-    const found: Ending[] = []
-    for (let after: string | undefined; ; ) {
-      const page = await engine.kv.list(PREFIX, after === undefined ? {} : { after })
-      for (const entry of page.entries) found.push(endingRecord.parse(decodeJson(entry.value)))
-      after = page.next
-      if (after === undefined) break
-    }
+    const found = await Array.fromAsync(kvRecords(engine.kv, PREFIX, endingRecord))
     for (const ending of found.sort((a, b) => a.ended.atMs - b.ended.atMs)) {
       endings.#known.set(ending.ended.sandbox, ending)
     }

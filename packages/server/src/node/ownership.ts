@@ -1,7 +1,8 @@
 import type { Engine } from '@sandlot/engine'
 import { NETWORK_PHASES, phaseNetwork } from '@sandlot/protocol'
 import { z } from 'zod'
-import { decodeJson, encodeJson } from '../json.ts'
+import { encodeJson } from '../json.ts'
+import { kvRecords } from '../kv-records.ts'
 
 const range = z.object({ request: z.number(), limit: z.number() })
 const texts = z.record(z.string(), z.string())
@@ -64,12 +65,6 @@ export class Ownership {
   }
 
   async list(): Promise<OwnershipRecord[]> {
-    const records: OwnershipRecord[] = []
-    for (let after: string | undefined; ; ) {
-      const page = await this.#engine.kv.list(PREFIX, after === undefined ? {} : { after })
-      for (const entry of page.entries) records.push(ownershipRecord.parse(decodeJson(entry.value)))
-      after = page.next
-      if (after === undefined) return records
-    }
+    return await Array.fromAsync(kvRecords(this.#engine.kv, PREFIX, ownershipRecord))
   }
 }

@@ -1,4 +1,4 @@
-import { idOf, SandlotError } from '@sandlot/protocol'
+import { checkedId } from '../http/checked-id.ts'
 import type { Caller } from '../http/keys.ts'
 import type { Lent } from '../node/lend.ts'
 import type { Node } from '../node/node.ts'
@@ -10,14 +10,9 @@ export interface SandboxCall {
   readonly signal: AbortSignal
 }
 
-const sandboxId = idOf('sandbox')
-
 /** @throws SandlotError `sandbox_unknown` for what is no id of a sandbox */
 export function sandboxIdOf(text: string | undefined): string {
-  const parsed = sandboxId.safeParse(text)
-  if (parsed.success) return parsed.data
-  const shown = JSON.stringify((text ?? '').slice(0, 64))
-  throw new SandlotError('sandbox_unknown', `${shown} is not the id of a sandbox`)
+  return checkedId('sandbox', text)
 }
 
 /** Lends the sandbox of a call; its failures are told in the catalogue's words. */

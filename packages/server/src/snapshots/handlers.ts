@@ -1,5 +1,5 @@
-import { idOf, SandlotError } from '@sandlot/protocol'
 import type { Call, Handlers } from '../http/call.ts'
+import { checkedId } from '../http/checked-id.ts'
 import { pageOf } from '../http/page.ts'
 import { idFromKey } from '../id-from-key.ts'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -28,21 +28,12 @@ export function snapshotHandlers(services: SnapshotServices): Pick<Handlers, Sna
       return { items: views, next }
     },
     getSnapshot: async ({ caller, params }) =>
-      await snapshots.view(await snapshots.get(caller.project, snapshotIdOf(params.id))),
+      await snapshots.view(await snapshots.get(caller.project, checkedId('snapshot', params.id))),
     deleteSnapshot: async ({ caller, params, query }) => {
-      await snapshots.remove(caller.project, snapshotIdOf(params.id), query.force ?? false)
+      await snapshots.remove(caller.project, checkedId('snapshot', params.id), query.force ?? false)
       return undefined
     },
   }
-}
-
-const snapshotId = idOf('snapshot')
-
-function snapshotIdOf(text: string | undefined): string {
-  const parsed = snapshotId.safeParse(text)
-  if (parsed.success) return parsed.data
-  const shown = JSON.stringify((text ?? '').slice(0, 64))
-  throw new SandlotError('snapshot_unknown', `${shown} is not the id of a snapshot`)
 }
 
 async function memory(

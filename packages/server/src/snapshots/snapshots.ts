@@ -1,7 +1,8 @@
 import type { Engine } from '@sandlot/engine'
 import { SandlotError, type SnapshotView } from '@sandlot/protocol'
 import type { ImageStore, PinnedImage } from '@sandlot/runtime'
-import { decodeJson, encodeJson } from '../json.ts'
+import { encodeJson } from '../json.ts'
+import { kvRecords } from '../kv-records.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Checkpoints } from '../node/checkpoints.ts'
 import { type SnapshotRecord, snapshotRecord } from './record.ts'
@@ -189,13 +190,7 @@ async function pinAll(images: ImageStore, record: SnapshotRecord): Promise<Pinne
 
 /** Of two with one name, which a daemon left that died between two writes, the older one has lost it. */
 async function readAll({ kv }: Engine): Promise<SnapshotRecord[]> {
-  const records: SnapshotRecord[] = []
-  for (let after: string | undefined; ; ) {
-    const page = await kv.list(PREFIX, after === undefined ? {} : { after })
-    for (const entry of page.entries) records.push(snapshotRecord.parse(decodeJson(entry.value)))
-    after = page.next
-    if (after === undefined) break
-  }
+  const records = await Array.fromAsync(kvRecords(kv, PREFIX, snapshotRecord))
   const taken = new Set<string>()
   return records
     .sort((a, b) => b.createdAtMs - a.createdAtMs)

@@ -1,5 +1,6 @@
-import { idOf, SandlotError, type TemplateView } from '@sandlot/protocol'
+import type { TemplateView } from '@sandlot/protocol'
 import type { Handlers } from '../http/call.ts'
+import { checkedId } from '../http/checked-id.ts'
 import { logLines } from '../http/log-lines.ts'
 import { pageOf } from '../http/page.ts'
 import type { TemplateRecord } from './record.ts'
@@ -20,9 +21,9 @@ export function templateHandlers(templates: Templates): Pick<Handlers, TemplateR
       return { items: items.map(templateViewOf), next }
     },
     getTemplate: async ({ caller, params }) =>
-      templateViewOf(await templates.get(caller.project, templateIdOf(params.id))),
+      templateViewOf(await templates.get(caller.project, checkedId('template', params.id))),
     deleteTemplate: async ({ caller, params }) => {
-      await templates.remove(caller.project, templateIdOf(params.id))
+      await templates.remove(caller.project, checkedId('template', params.id))
       return undefined
     },
   }
@@ -30,13 +31,4 @@ export function templateHandlers(templates: Templates): Pick<Handlers, TemplateR
 
 function templateViewOf(record: TemplateRecord): TemplateView {
   return record
-}
-
-const templateId = idOf('template')
-
-function templateIdOf(text: string | undefined): string {
-  const parsed = templateId.safeParse(text)
-  if (parsed.success) return parsed.data
-  const shown = JSON.stringify((text ?? '').slice(0, 64))
-  throw new SandlotError('template_unknown', `${shown} is not the id of a template`)
 }

@@ -9,6 +9,7 @@ import {
   SharedBuilds,
 } from '@sandlot/runtime'
 import { decodeJson, encodeJson } from '../json.ts'
+import { kvRecords } from '../kv-records.ts'
 import { type TemplateRecord, templateId, templateRecord } from './record.ts'
 
 const PREFIX = 'template/'
@@ -136,14 +137,8 @@ export class Templates {
     return found?.[0].split('/').at(-1)
   }
 
-  async *#all(below: string): AsyncGenerator<TemplateRecord> {
-    for (let after: string | undefined; ; ) {
-      const options = after === undefined ? {} : { after }
-      const page = await this.#options.engine.kv.list(PREFIX + below, options)
-      for (const entry of page.entries) yield templateRecord.parse(decodeJson(entry.value))
-      after = page.next
-      if (after === undefined) return
-    }
+  #all(below: string): AsyncGenerator<TemplateRecord> {
+    return kvRecords(this.#options.engine.kv, PREFIX + below, templateRecord)
   }
 
   async #named(record: TemplateRecord, { name, tags }: TemplateCreate): Promise<TemplateRecord> {

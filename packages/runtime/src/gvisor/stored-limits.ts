@@ -1,0 +1,12 @@
+import { z } from 'zod'
+
+const size = z.number().int().nonnegative()
+
+/** Limits of a sandbox, as files of the driver hold them. */
+export const sandboxLimits = z.strictObject({
+  memoryBytes: size,
+  cpus: z.number().positive(),
+  pidsMax: size,
+  diskBytes: size,
+  nofileMax: size,
+})
