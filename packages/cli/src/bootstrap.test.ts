@@ -2,8 +2,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { access, chmod, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  access,
+  chmod,
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from '@sandlot/testkit'
 import { afterEach, expect, test, vi } from 'vitest'
 import { bootstrapScript } from './config.ts'
@@ -130,7 +141,9 @@ test('with a new Node.js of the machine only the packages are installed', async 
   const { code, stdout, stderr } = await checkout.run(['sandbox', 'exec', 'sb', 'two words'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: 'sandlot: installing npm packages\n' })
   expect(stdout).toBe(`runs with: sandbox exec sb two words\n`)
-  expect(await checkout.npmCalls()).toEqual(['ci --no-audit --no-fund --loglevel=error'])
+  expect(await checkout.npmCalls()).toEqual([
+    'ci --include=dev --no-audit --no-fund --loglevel=error',
+  ])
   expect(await isThere(join(checkout.cache, 'node.lock'))).toBe(false)
 })
 
@@ -154,6 +167,41 @@ test('another lockfile is installed', async () => {
   await checkout.run()
   expect(await checkout.npmCalls()).toHaveLength(2)
 })
+
+test('packages that somebody installed by another way are left alone', async () => {
+  await using directory = await temporaryDirectory()
+  const checkout = await checkoutIn(directory.path)
+  await checkout.program('node', `exec ${process.execPath} "$@"`)
+  await checkout.program('npm', npmScript())
+  const hidden = await installedInto(checkout)
+  expect(await checkout.run()).toEqual({ code: 0, stdout: 'the real one runs\n', stderr: '' })
+  expect(await checkout.npmCalls()).toEqual([])
+  // What the lockfile says meanwhile is another thing.
+  await writeFile(join(checkout.root, 'package-lock.json'), JSON.stringify(lockfile('2.0.0')))
+  await checkout.run()
+  expect(await checkout.npmCalls()).toHaveLength(1)
+  expect(await isThere(hidden)).toBe(false)
+})
+
+/** As `npm ci` leaves it, beside a program of the checkout. Returns the path of what npm wrote down. */
+async function installedInto({ root }: Checkout): Promise<string> {
+  const there = 'packages/cli/src/setup/packages-there.ts'
+  await mkdir(join(root, 'packages/cli/src/setup'), { recursive: true })
+  await copyFile(
+    fileURLToPath(new URL('./setup/packages-there.ts', import.meta.url)),
+    join(root, there),
+  )
+  await writeFile(join(root, 'packages/cli/src/main.ts'), "process.stdout.write('the real one runs\\n')")
+  await mkdir(join(root, 'node_modules/vitest'), { recursive: true })
+  const hidden = join(root, 'node_modules/.package-lock.json')
+  await writeFile(join(root, 'package-lock.json'), JSON.stringify(lockfile('1.0.0')))
+  await writeFile(hidden, JSON.stringify(lockfile('1.0.0')))
+  return hidden
+}
+
+function lockfile(version: string): object {
+  return { packages: { 'node_modules/vitest': { version, integrity: 'sha512-aa', dev: true } } }
+}
 
 test.each([
   ['none', undefined],
