@@ -191,7 +191,10 @@ async function installedInto({ root }: Checkout): Promise<string> {
     fileURLToPath(new URL('./setup/packages-there.ts', import.meta.url)),
     join(root, there),
   )
-  await writeFile(join(root, 'packages/cli/src/main.ts'), "process.stdout.write('the real one runs\\n')")
+  await writeFile(
+    join(root, 'packages/cli/src/main.ts'),
+    "process.stdout.write('the real one runs\\n')",
+  )
   await mkdir(join(root, 'node_modules/vitest'), { recursive: true })
   const hidden = join(root, 'node_modules/.package-lock.json')
   await writeFile(join(root, 'package-lock.json'), JSON.stringify(lockfile('1.0.0')))
