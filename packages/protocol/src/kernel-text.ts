@@ -1,15 +1,10 @@
 /** Text that reaches the kernel of a sandbox. What it can't take is refused here, where the field has a name. */
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
-
-/** Half a character, as a text that was cut may end in, has no bytes. */
-const HALF_CHARACTER = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
+import { wholeText } from './whole-text.ts'
 
 /** An argument, a value, a path. */
-export const kernelText = z
-  .string()
-  .refine((text) => !text.includes('\0'), 'holds a NUL character')
-  .refine((text) => !HALF_CHARACTER.test(text), 'holds half a character (a lone surrogate)')
+export const kernelText = wholeText.refine((text) => !text.includes('\0'), 'holds a NUL character')
 
 /** A name, `uid` or `uid:gid`. */
 export const userName = kernelText.min(1, 'the user is empty').max(LIMITS.userLength)

@@ -8,6 +8,7 @@ import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 import { ifIncompatible, tags } from './sandbox.ts'
+import { wholeText } from './whole-text.ts'
 
 export const runName = z
   .string()
@@ -102,7 +103,7 @@ export const runCreate = z
     /** Admits nothing more while so many results are not read. Default: unread results just wait on disk. */
     ahead: z.number().int().min(1).max(LIMITS.concurrency).optional(),
     /** Set by the user when the episode's code changed: part of the digest. */
-    version: z.string().max(LIMITS.nameLength).optional(),
+    version: wholeText.max(LIMITS.nameLength).optional(),
     tags: tags.optional(),
     /** What to do when a finished run of this name exists. Default: refuse. */
     ifExists: z.enum(['attach', 'replace']).optional(),
@@ -123,12 +124,12 @@ export const RETRY_DEFAULTS = { infra: 2, model: 2, grade: 1, timeout: 0 } as co
 /** One task. Same key and content is one task; the same key with other content is refused. */
 export const taskPut = z
   .object({
-    key: z.string().min(1).max(LIMITS.keyLength),
+    key: wholeText.min(1).max(LIMITS.keyLength),
     /** The task as JSON text, or a blob's digest when it is larger than `inlineBytes`. */
     json: z.string().optional(),
     blob: z.string().optional(),
     /** Groups share a name; default: each task its own. */
-    group: z.string().max(LIMITS.keyLength).optional(),
+    group: wholeText.max(LIMITS.keyLength).optional(),
     /** For longest-expected first. */
     expectedMs: z.number().nonnegative().optional(),
   })

@@ -5,9 +5,10 @@ import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
+import { wholeText } from './whole-text.ts'
 
 export const tags = z
-  .record(z.string().min(1).max(LIMITS.tagLength), z.string().max(LIMITS.tagLength))
+  .record(wholeText.min(1).max(LIMITS.tagLength), wholeText.max(LIMITS.tagLength))
   .refine((value) => Object.keys(value).length <= LIMITS.tags, `more than ${LIMITS.tags} tags`)
 export type Tags = z.infer<typeof tags>
 

@@ -3,12 +3,13 @@ import { errorEnvelope } from './errors.ts'
 import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
 import { sandboxView, tags } from './sandbox.ts'
+import { wholeText } from './whole-text.ts'
 
 /** `filesystem`: the files alone, one more layer over where the sandbox began. `memory`: running processes besides. */
 export const SNAPSHOT_KINDS = ['filesystem', 'memory'] as const
 export type SnapshotKind = (typeof SNAPSHOT_KINDS)[number]
 
-const snapshotName = z.string().min(1).max(LIMITS.nameLength)
+const snapshotName = wholeText.min(1).max(LIMITS.nameLength)
 
 /** `POST /v1/sandboxes/:id/snapshots`. */
 export const snapshotCreate = z

@@ -7,6 +7,7 @@ import { durationMs } from './quantity.ts'
 import { resources } from './resources.ts'
 import { tags } from './sandbox.ts'
 import { SNAPSHOT_KINDS } from './snapshot.ts'
+import { wholeText } from './whole-text.ts'
 
 /** What must come true before a memory snapshot is taken: a command that exits with 0, or a port of loopback that takes connections. */
 export const readyCheck = z.union([
@@ -28,7 +29,7 @@ export const templateCreate = z
     ready: readyCheck.optional(),
     /** How long `ready` may take. Default: 60 seconds. */
     readyTimeout: durationMs.optional(),
-    name: z.string().min(1).max(LIMITS.nameLength).optional(),
+    name: wholeText.min(1).max(LIMITS.nameLength).optional(),
     tags: tags.optional(),
   })
   .strict()

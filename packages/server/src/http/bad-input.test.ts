@@ -193,6 +193,40 @@ describe.each([
   })
 })
 
+test.each([
+  ['a name', { name: 'a\ud800' }, 'body.name'],
+  ['the name of a tag', { tags: { 'a\udc00': 'x' } }, 'body.tags'],
+  ['a tag', { tags: { a: '\ud800' } }, 'body.tags.a'],
+])('half a character is refused in %s', async (_, more, named) => {
+  const { id } = await at.sandbox()
+  const json = { kind: 'filesystem', ...more }
+  const reply = await at.ask('POST', `/v1/sandboxes/${id}/snapshots`, { json })
+  expect(reply.code).toBe('invalid_request')
+  const { message } = JSON.parse(reply.text).error
+  expect(message).toMatch(/^body\.\S+: holds half a character/)
+  expect(message).toContain(named)
+})
+
+test('a name that no map can have is refused, however it is written, and never lost', async () => {
+  const { id } = await at.sandbox()
+  const ask = (path: string, body: string) =>
+    at.ask('POST', path, { body, headers: { 'content-type': 'application/json' } })
+  for (const name of ['__proto__', '\\u005f_proto\\u005f_']) {
+    const tagged = `{"kind":"filesystem","tags":{"${name}":"x"}}`
+    const reply = await ask(`/v1/sandboxes/${id}/snapshots`, tagged)
+    expect(reply).toMatchObject({ status: 400, code: 'invalid_request' })
+    expect(reply.text).toContain('body.tags.__proto__')
+    expect((await ask(`/v1/sandboxes/${id}/exec`, `{"command":["${name}"]}`)).status).toBe(200)
+  }
+  const task = { name: 'proto', kind: 'worker', from: await at.image(), concurrency: 1 }
+  expect((await ask('/v1/runs', JSON.stringify(task))).status).toBe(200)
+  const tasks = { tasks: [{ key: 'a', json: '{"__proto__":1}' }] }
+  expect((await ask('/v1/runs/proto/tasks', JSON.stringify(tasks))).status).toBe(200)
+  await at.ask('POST', '/v1/runs/proto/cancel')
+  const deep = `${'['.repeat(1_000_000)}"\\u0041"${']'.repeat(1_000_000)}`
+  expect(await ask('/v1/runs', deep)).toMatchObject({ status: 400, code: 'invalid_request' })
+})
+
 test('a head that is too long, or no HTTP at all, ends that connection alone', async () => {
   const { port } = new URL(at.url)
   const status = await new Promise((resolve, reject) => {

@@ -9,12 +9,36 @@ import { SERVER_LIMITS } from '../limits.ts'
 export async function readJson(incoming: IncomingMessage): Promise<unknown> {
   const bytes = await readWhole(incoming)
   if (bytes.length === 0) return {}
+  const { text, value } = parse(bytes)
+  // Only such a text can hold that key, so only such a value is looked through.
+  if (/proto|\\u/.test(text)) refusePrototypeKey(value)
+  return value
+}
+
+function parse(bytes: Buffer): { readonly text: string; readonly value: unknown } {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return { text, value: JSON.parse(text) }
   } catch (error) {
     throw new SandlotError('invalid_request', `the body is not JSON: ${(error as Error).message}`, {
       hint: 'Send UTF-8 JSON, as docs/api.md shows for this route.',
     })
+  }
+}
+
+/** A name that maps have no place for: it would be dropped without a word. */
+const PROTOTYPE_KEY = '__proto__'
+
+function refusePrototypeKey(body: unknown): void {
+  const found: [path: string, value: unknown][] = [['body', body]]
+  for (let next = found.pop(); next; next = found.pop()) {
+    const [path, value] = next
+    if (typeof value !== 'object' || value === null) continue
+    for (const [name, child] of Object.entries(value)) {
+      const where = `${path}.${name}`
+      if (name !== PROTOTYPE_KEY) found.push([where, child])
+      else throw new SandlotError('invalid_request', `${where.slice(0, 200)}: not a possible name`)
+    }
   }
 }
 

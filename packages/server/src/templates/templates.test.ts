@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
+import { openSqliteEngine } from '@sandlot/engine'
 import { newId } from '@sandlot/protocol'
+import { type ImageStore, openImageStore } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
-import { startTestDaemon, type TestDaemon } from '../testing/daemon.ts'
+import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
 import { smallTar } from '../testing/tar.ts'
+import { type TemplateMemory, Templates } from './templates.ts'
 
 const digestOf = (bytes: Uint8Array) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
@@ -71,3 +74,41 @@ test('what fails says so in the last line, and leaves no template', async () => 
   const refused = await at.ask('POST', '/v1/templates', { json: { source, start: 'server' } })
   expect(refused).toMatchObject({ status: 400, code: 'invalid_request' })
 })
+
+const NO_MEMORY: TemplateMemory = {
+  save: async () => newId('snapshot'),
+  has: () => false,
+  drop: async () => {},
+}
+
+test.each(['filesystem', 'memory'] as const)(
+  'a template of the kind %s whose parts were removed meanwhile is none',
+  async (snapshot) => {
+    await using directories = await testDirectories()
+    const { dataDirectory: directory } = directories
+    await using engine = await openSqliteEngine({ directory: `${directory}/engine` })
+    const { digest: blob } = await engine.blobs.put(smallTar('a', 'b'))
+    const openBlob = async () => (await engine.blobs.open(blob)).body
+    await using images = await openImageStore({ directory: `${directory}/images`, openBlob })
+    const removing: Pick<ImageStore, 'build' | 'find' | 'pin'> = {
+      build: async (source, wait) => {
+        const built = await images.build(source, wait)
+        if (snapshot === 'filesystem') await images.remove(built.id)
+        return built
+      },
+      find: (id) => images.find(id),
+      pin: (id) => images.pin(id),
+    }
+    const templates = await Templates.open({
+      ...{ engine, images: removing as ImageStore, memory: NO_MEMORY, now: Date.now },
+      imageOf: async (_, id) => id,
+    })
+    const source = { kind: 'tar', blob } as const
+    await expect(templates.prepare('default', { source, snapshot }, {})).rejects.toMatchObject({
+      code: 'template_unknown',
+      message: expect.stringContaining('was removed while'),
+      hint: 'Prepare it again.',
+    })
+    expect(await templates.list('default')).toEqual([])
+  },
+)

@@ -147,7 +147,7 @@ export class Templates {
   }
 
   async #save(record: TemplateRecord): Promise<TemplateRecord> {
-    await this.#keep(record)
+    if (!(await this.#keep(record))) throw overtaken(record)
     const { kv } = this.#options.engine
     await kv.put(keyOf(record.project, record.id), encodeJson(record))
     return record
@@ -162,7 +162,9 @@ export class Templates {
     }
     if (this.#pins.has(key)) return true
     if (!(await this.#options.images.find(image))) return false
-    this.#pins.set(key, await this.#options.images.pin(image))
+    const pinned = await this.#options.images.pin(image)
+    if (this.#pins.has(key)) pinned[Symbol.dispose]()
+    else this.#pins.set(key, pinned)
     return true
   }
 
@@ -173,6 +175,13 @@ export class Templates {
     this.#pins.delete(key)
     this.#snapshots.delete(key)
   }
+}
+
+/** Somebody removed what it is made of before it was there. */
+function overtaken({ kind, image, snapshot }: TemplateRecord): SandlotError {
+  const what = kind === 'memory' ? `its memory (${snapshot}) or its image` : `its image ${image}`
+  const message = `${what} was removed while the template was prepared`
+  return new SandlotError('template_unknown', message, { hint: 'Prepare it again.' })
 }
 
 function keyOf(project: string, id: string): string {
