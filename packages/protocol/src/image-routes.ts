@@ -4,6 +4,7 @@ import {
   IMAGE_EXPORT_FORMATS,
   imageSource,
   imagesPrune,
+  imagesRemoved,
   imageVerification,
   imageView,
 } from './image.ts'
@@ -37,8 +38,8 @@ export const IMAGE_ROUTES = {
     method: 'DELETE',
     path: '/v1/images/:id',
     summary: 'Remove an image that nothing uses',
-    answer: 'none',
-    status: 204,
+    answer: imagesRemoved,
+    status: 200,
   },
 
   verifyImage: {
@@ -61,7 +62,7 @@ export const IMAGE_ROUTES = {
     path: '/v1/images/prune',
     summary: 'Remove what nothing uses',
     body: imagesPrune,
-    answer: z.object({ removed: z.array(z.string()), freedBytes: z.number() }),
+    answer: imagesRemoved,
     status: 200,
   },
 } as const satisfies Record<string, Route>

@@ -113,3 +113,11 @@ export const imagesPrune = z
   })
   .strict()
 export type ImagesPrune = z.input<typeof imagesPrune>
+
+/** What was removed. A layer that an image has that stays takes its room on. */
+export const imagesRemoved = z.object({
+  /** Ids. */
+  removed: z.array(z.string()),
+  freedBytes: z.number(),
+})
+export type ImagesRemoved = z.infer<typeof imagesRemoved>

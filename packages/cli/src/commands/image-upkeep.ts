@@ -3,9 +3,9 @@ import { createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { formatSize } from '@sandlot/protocol'
 import { Image, Sandlot } from 'sandlot'
 import { Failure } from '../failure.ts'
+import { counted, describeRemoved } from '../output/removed.ts'
 import { note, printBytes, printLine } from '../output/terminal.ts'
 import { archiveKind } from './archive-kind.ts'
 import { interruption } from './interruption.ts'
@@ -78,7 +78,11 @@ export async function pruneImagesCommand(options: {
     throw new Failure('--keep is about images', 'say --all with it')
   }
   await using client = new Sandlot()
-  const { removed, freedBytes } = await client.images.prune(options)
-  for (const id of removed) printLine(id)
-  note(`removed ${removed.length}, freed ${formatSize(freedBytes)}`)
+  const answer = await client.images.prune(options)
+  const { length } = answer.removed
+  for (const id of answer.removed) printLine(id)
+  const what = options.all
+    ? counted(length, 'image', 'images')
+    : counted(length, 'result of a build step', 'results of build steps')
+  note(describeRemoved(answer, what))
 }

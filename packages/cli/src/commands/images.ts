@@ -1,6 +1,7 @@
 /** `sandlot images …`. */
 import { formatSize, type ImageSource, SandlotError } from '@sandlot/protocol'
 import { Image, type ImageDescription, Sandlot } from 'sandlot'
+import { counted, describeRemoved } from '../output/removed.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printLine } from '../output/terminal.ts'
 import { descriptionOf, type SourceKind } from './from.ts'
@@ -74,7 +75,7 @@ function describedBy(
 
 export async function removeImageCommand(id: string): Promise<void> {
   await using client = new Sandlot()
-  await client.images.remove(id)
+  note(describeRemoved(await client.images.remove(id), id))
 }
 
 function describe(source: ImageSource): string {
@@ -87,7 +88,7 @@ function describe(source: ImageSource): string {
       return source.id
     case 'built': {
       const count = source.steps.length
-      return `${describe(source.base)} + ${count} ${count === 1 ? 'step' : 'steps'}`
+      return `${describe(source.base)} + ${counted(count, 'step', 'steps')}`
     }
     default:
       return `${source.kind} ${source.blob}`

@@ -117,6 +117,7 @@ async function isOver(run: Run, so: string): Promise<boolean> {
 export async function deleteRunCommand(name: string): Promise<void> {
   await using client = new Sandlot()
   await (await client.rollouts.get(name)).delete()
+  note(`deleted ${name} with its results`)
 }
 
 function describeReport({

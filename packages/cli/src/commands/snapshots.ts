@@ -2,7 +2,7 @@
 import { formatSize } from '@sandlot/protocol'
 import { Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
-import { printLine } from '../output/terminal.ts'
+import { note, printLine } from '../output/terminal.ts'
 import { given, pairs } from './options.ts'
 
 export interface SnapshotCommandOptions {
@@ -58,5 +58,8 @@ export async function deleteSnapshotsCommand(
   { force = false }: { readonly force?: boolean },
 ): Promise<void> {
   await using client = new Sandlot()
-  for (const id of ids) await client.snapshots.delete(id, { force })
+  for (const id of ids) {
+    await client.snapshots.delete(id, { force })
+    note(`deleted ${id}`)
+  }
 }

@@ -1,7 +1,7 @@
 /** `sandlot templates …`. */
 import { Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
-import { printLine } from '../output/terminal.ts'
+import { note, printLine } from '../output/terminal.ts'
 
 export async function listTemplatesCommand(options: { json?: boolean }): Promise<void> {
   await using client = new Sandlot()
@@ -28,4 +28,5 @@ export async function showTemplateCommand(id: string): Promise<void> {
 export async function deleteTemplateCommand(id: string): Promise<void> {
   await using client = new Sandlot()
   await client.templates.delete(id)
+  note(`deleted ${id}`)
 }

@@ -54,7 +54,7 @@ export interface ImageStore extends AsyncDisposable {
   pin(id: string): Promise<PinnedImage>
 
   /** Removes an image and the layers that no other image has. Fails with `image_unknown` or `image_in_use`. */
-  remove(id: string, wait?: ImageWait): Promise<void>
+  remove(id: string, wait?: ImageWait): Promise<Collected>
 
   /** Removes what nothing uses, the longest unused first, until no more than so many bytes are left. */
   collect(sizeBytesMax: number, wait?: ImageWait): Promise<Collected>
@@ -209,7 +209,7 @@ class FileImageStore implements ImageStore {
     }
   }
 
-  async remove(id: string, wait: ImageWait = {}): Promise<void> {
+  async remove(id: string, wait: ImageWait = {}): Promise<Collected> {
     await this.get(id)
     using _lock = await this.#lock(wait.signal)
     if (this.#pins.has(id)) {
@@ -217,7 +217,7 @@ class FileImageStore implements ImageStore {
         hint: 'Stop the sandboxes that were made from it, then remove it.',
       })
     }
-    await this.#collector.remove([await this.get(id)])
+    return await this.#collector.remove([await this.get(id)])
   }
 
   async collect(sizeBytesMax: number, wait: ImageWait = {}): Promise<Collected> {

@@ -1,4 +1,9 @@
-import type { IMAGE_EXPORT_FORMATS, ImageVerification, ImageView } from '@sandlot/protocol'
+import type {
+  IMAGE_EXPORT_FORMATS,
+  ImagesRemoved,
+  ImageVerification,
+  ImageView,
+} from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { pagesOf } from '../connection/pages.ts'
 import type { ImageDescription } from './image.ts'
@@ -28,8 +33,8 @@ export class Images {
   }
 
   /** Removes an image that nothing uses. */
-  async remove(id: string, { signal }: Waiting = {}): Promise<void> {
-    await this.#context.http.send('removeImage', { parameters: { id }, signal })
+  async remove(id: string, { signal }: Waiting = {}): Promise<ImagesRemoved> {
+    return await this.#context.http.json('removeImage', { parameters: { id }, signal })
   }
 
   /** Reads all layers and compares them with their digests; no problems where all is well. */
@@ -54,7 +59,7 @@ export class Images {
    * Removes what nothing uses: results of steps that nobody asked for, or with `all` images as well, the longest unused first,
    * until no more than `keep` is left.
    */
-  async prune(options: PruneOptions = {}): Promise<Pruned> {
+  async prune(options: PruneOptions = {}): Promise<ImagesRemoved> {
     const { signal, all, keep } = options
     const json = { what: all ? 'all' : 'intermediate', keep }
     return await this.#context.http.json('pruneImages', { json, signal })
@@ -69,10 +74,4 @@ export interface PruneOptions extends Waiting {
   readonly all?: boolean
   /** A size such as `'20GiB'`, or bytes. */
   readonly keep?: string | number
-}
-
-export interface Pruned {
-  /** Ids. */
-  readonly removed: readonly string[]
-  readonly freedBytes: number
 }

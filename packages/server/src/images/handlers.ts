@@ -1,5 +1,5 @@
-import { type ImageView, SandlotError } from '@sandlot/protocol'
-import type { Image, ImageStore } from '@sandlot/runtime'
+import { type ImagesRemoved, type ImageView, SandlotError } from '@sandlot/protocol'
+import type { Collected, Image, ImageStore } from '@sandlot/runtime'
 import type { Handlers } from '../http/call.ts'
 import { checkedId } from '../http/checked-id.ts'
 import { logLines } from '../http/log-lines.ts'
@@ -43,8 +43,7 @@ export function imageHandlers(
       const id = checkedId('image', params.id)
       const keeper = keeperOf(id)
       if (keeper) throw isSnapshot(id, keeper.id)
-      await images.remove(id, { signal })
-      return undefined
+      return removedOf(await images.remove(id, { signal }))
     },
     verifyImage: async ({ params, signal }) => ({
       problems: [...(await images.verify(checkedId('image', params.id), { signal }))],
@@ -54,14 +53,17 @@ export function imageHandlers(
       const body = images.export(id, query.format ?? 'oci')
       return { body, headers: { 'content-type': 'application/x-tar' } }
     },
-    pruneImages: async ({ body: { what, keep = 0 }, signal }) => {
-      const { images: gone, freedBytes } =
+    pruneImages: async ({ body: { what, keep = 0 }, signal }) =>
+      removedOf(
         what === 'all'
           ? await images.collect(keep, { signal })
-          : await images.collectIntermediate({ signal })
-      return { removed: gone.map(({ id }) => id), freedBytes }
-    },
+          : await images.collectIntermediate({ signal }),
+      ),
   }
+}
+
+function removedOf({ images, freedBytes }: Collected): ImagesRemoved {
+  return { removed: images.map(({ id }) => id), freedBytes }
 }
 
 async function usedView(images: ImageStore, image: Image): Promise<ImageView> {

@@ -1,0 +1,42 @@
+/** What the command line says, against a daemon on sandboxes in memory. */
+import { expect, test } from 'vitest'
+import { type CommandEnd, runCommand } from '../harness/command.ts'
+import { type FakeDaemon, startFakeDaemon } from './fake-daemon.ts'
+
+function sandlot(daemon: FakeDaemon, ...argv: string[]): Promise<CommandEnd> {
+  const { url, apiKey } = daemon
+  return runCommand(argv, { environment: { SANDLOT_URL: url, SANDLOT_API_KEY: apiKey } })
+}
+
+test('what was removed is said, and what the disk has of it', async () => {
+  await using daemon = await startFakeDaemon()
+  const { id } = await daemon.image()
+  const none = await sandlot(daemon, 'images', 'prune')
+  expect(none).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: 'sandlot: nothing was there to remove\n',
+  })
+  const removed = await sandlot(daemon, 'images', 'remove', id)
+  expect(removed.code).toBe(0)
+  expect(removed.stderr).toMatch(new RegExp(`^sandlot: removed ${id}, freed [1-9]\\S* KiB\n$`))
+})
+
+test('what was deleted is said', async () => {
+  await using daemon = await startFakeDaemon()
+  const client = daemon.client()
+  const { id: from } = await daemon.image()
+  await using sandbox = await client.sandboxes.create({ from })
+  const snapshot = await sandbox.snapshot({ kind: 'filesystem' })
+  const template = await client.prepare({ from })
+  for (const [verb, id] of [
+    ['snapshots', snapshot.id],
+    ['templates', template.id],
+  ] as const) {
+    expect(await sandlot(daemon, verb, 'delete', id)).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: `sandlot: deleted ${id}\n`,
+    })
+  }
+})
