@@ -1,4 +1,4 @@
-import { ROUTES, type Route, type RouteName } from '@sandlot/protocol'
+import { needsKey, ROUTES, type Route, type RouteName } from '@sandlot/protocol'
 import type { z } from 'zod'
 import type { Document } from './document.ts'
 import { VERSION } from './inside.ts'
@@ -52,7 +52,7 @@ function operation(name: RouteName, route: Route): object {
       [route.status]: { description: route.summary, ...answerContent(name, route) },
       default: { $ref: '#/components/responses/Failure' },
     },
-    security: route.path.startsWith('/v1/') ? [{ key: [] }] : [],
+    security: needsKey(name) ? [{ key: [] }] : [],
   }
 }
 

@@ -389,6 +389,11 @@ export const ROUTES = {
 
 export type RouteName = keyof typeof ROUTES
 
+/** What is asked without a key tells nothing of anybody: health, metrics. */
+export function needsKey(name: RouteName): boolean {
+  return ROUTES[name].path.startsWith('/v1/')
+}
+
 /** `/v1/runs/:name` with `{ name: 'a b' }` → `/v1/runs/a%20b`. */
 export function routePath(name: RouteName, parameters: Record<string, string> = {}): string {
   return ROUTES[name].path.replace(/:([a-z]+)/g, (_, key: string) => {

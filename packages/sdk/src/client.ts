@@ -3,7 +3,7 @@ import { type Endpoint, givenApiKey, givenUrl } from './config.ts'
 import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
 import type { ClientContext, Waiting } from './connection/context.ts'
-import { findEndpoint } from './connection/endpoint.ts'
+import { type Located, locate } from './connection/endpoint.ts'
 import { clientClosed } from './connection/failure.ts'
 import { Http } from './connection/http.ts'
 import { type Notice, Notices } from './connection/notices.ts'
@@ -43,7 +43,7 @@ export class Sandlot implements AsyncDisposable {
   readonly #connection: Connection
   readonly #http: Http
   readonly #closing = new AbortController()
-  #find: () => Promise<Endpoint>
+  #find: () => Promise<Located>
   #stop: (() => Promise<void>) | undefined
 
   constructor(options: SandlotOptions = {}) {
@@ -51,7 +51,7 @@ export class Sandlot implements AsyncDisposable {
       url: options.url ?? givenUrl(),
       apiKey: options.apiKey ?? givenApiKey(),
     }
-    this.#find = () => findEndpoint(given)
+    this.#find = () => locate(given)
     const notices = new Notices(options.onNotice)
     this.#address = new Address(() => this.#find(), notices)
     this.#connection = new Connection(this.#address)
@@ -94,7 +94,7 @@ export class Sandlot implements AsyncDisposable {
     return await this.#address.endpoint()
   }
 
-  /** Whether the daemon serves; one that drains answers too. */
+  /** Whether the daemon serves; one that drains answers too. Needs no key. */
   async health({ signal }: Waiting = {}): Promise<Health> {
     return await this.#http.json<Health>('health', { signal })
   }

@@ -1,4 +1,5 @@
 import type { Endpoint } from '../config.ts'
+import type { Located } from './endpoint.ts'
 import type { Notices } from './notices.ts'
 
 /** How long a daemon that answered before may stay away, for example while it is started again. */
@@ -6,23 +7,28 @@ const AWAY_MS = 120_000
 
 /** Where the daemon of one client is, and whether it has been met: shared by all that speak to it. */
 export class Address {
-  readonly #lookUp: () => Promise<Endpoint>
+  readonly #lookUp: () => Promise<Located>
   readonly notices: Notices
-  #found: Promise<Endpoint> | undefined
+  #found: Promise<Located> | undefined
   #met = false
 
-  constructor(lookUp: () => Promise<Endpoint>, notices: Notices) {
+  constructor(lookUp: () => Promise<Located>, notices: Notices) {
     this.#lookUp = lookUp
     this.notices = notices
   }
 
-  /** Looked up when first asked for, and again after an outage: a daemon that was started again may be elsewhere. */
-  endpoint(): Promise<Endpoint> {
-    this.#found ??= this.#lookUp().catch((error) => {
-      this.#found = undefined
-      throw error
-    })
-    return this.#found
+  /** With the key. Throws `unauthorized` where there is none. */
+  async endpoint(): Promise<Endpoint> {
+    const found = await this.#locate()
+    if (!('keyless' in found)) return found
+    // One may be there the next time.
+    this.#found = undefined
+    throw found.keyless
+  }
+
+  /** For what needs no key. */
+  async url(): Promise<string> {
+    return (await this.#locate()).url
   }
 
   /** How long an outage is waited out. Not at all before the first answer: then there is likely no daemon. */
@@ -45,5 +51,14 @@ export class Address {
   /** It stayed away for as long as patience goes: whoever asks next is told at once. */
   gaveUp(): void {
     this.#met = false
+  }
+
+  /** Looked up when first asked for, and again after an outage: a daemon that was started again may be elsewhere. */
+  #locate(): Promise<Located> {
+    this.#found ??= this.#lookUp().catch((error) => {
+      this.#found = undefined
+      throw error
+    })
+    return this.#found
   }
 }

@@ -7,11 +7,14 @@ export interface Given {
   readonly apiKey: string | undefined
 }
 
+/** Where a daemon answers, with its key, or with what to say to who needs one. */
+export type Located = Endpoint | { readonly url: string; readonly keyless: SandlotError }
+
 /**
  * Where the daemon of a client answers, and its key: as given, else that of this machine's daemon as it says now.
- * @throws SandlotError `unreachable`, `unauthorized`, `invalid_request`
+ * @throws SandlotError `unreachable`, `invalid_request`
  */
-export async function findEndpoint(given: Given): Promise<Endpoint> {
+export async function locate(given: Given): Promise<Located> {
   const url = given.url === undefined ? undefined : parseUrl(given.url)
   if (url && given.apiKey) return { url, apiKey: given.apiKey }
   const local = await findLocalDaemon()
@@ -26,9 +29,9 @@ export async function findEndpoint(given: Given): Promise<Endpoint> {
   const isLocal = local !== undefined && chosen === parseUrl(local.url)
   const apiKey = given.apiKey ?? (isLocal ? local.apiKey : undefined)
   if (apiKey) return { url: chosen, apiKey }
-  throw new SandlotError('unauthorized', `there is no key for the daemon at ${chosen}`, {
-    hint: isLocal
-      ? `Set SANDLOT_API_KEY, or run as a user who may read ${local.keyPath}.`
-      : 'Set SANDLOT_API_KEY.',
-  })
+  const message = `there is no key for the daemon at ${chosen}`
+  const hint = isLocal
+    ? `Set SANDLOT_API_KEY, or run as a user who may read ${local.keyPath}.`
+    : 'Set SANDLOT_API_KEY.'
+  return { url: chosen, keyless: new SandlotError('unauthorized', message, { hint }) }
 }

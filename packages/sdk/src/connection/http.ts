@@ -1,5 +1,5 @@
 /** Requests over plain HTTP: the routes of the protocol, errors as `SandlotError`, safe repetition. */
-import { ROUTES, type RouteName, routePath, SandlotError } from '@sandlot/protocol'
+import { needsKey, ROUTES, type RouteName, routePath, SandlotError } from '@sandlot/protocol'
 import type { Address } from './address.ts'
 import { clientClosed, isOutage, toError } from './failure.ts'
 import { failedAnswer, failedFetch, foreignAnswer } from './http-failure.ts'
@@ -67,7 +67,7 @@ export class Http {
       yield* body as unknown as AsyncIterable<Uint8Array>
     } catch (error) {
       if (joined.signal.aborted) throw toError(joined.signal.reason)
-      throw failedFetch(error, (await this.#address.endpoint()).url)
+      throw failedFetch(error, await this.#address.url())
     }
   }
 
@@ -112,8 +112,10 @@ export class Http {
     { joined, take, expected }: Handling<T>,
   ): Promise<T> {
     const { headers } = options
-    const { url: base, apiKey } = await this.#address.endpoint()
-    headers.set('authorization', `Bearer ${apiKey}`)
+    const { url: base, apiKey } = needsKey(route)
+      ? await this.#address.endpoint()
+      : { url: await this.#address.url() }
+    if (apiKey !== undefined) headers.set('authorization', `Bearer ${apiKey}`)
     const url = base + routePath(route, options.parameters) + queryText(options.query)
     // Follows the call's signal for as long as the answer is read, and is garbage with it.
     const own = joinSignals(joined.signal)

@@ -1,9 +1,9 @@
 /** A daemon for this process: joins the one that runs on this machine, or starts one. */
 import { access } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { type Endpoint, findLocalDaemon, givenBinary } from '../config.ts'
+import { findLocalDaemon, givenBinary } from '../config.ts'
 import type { Waiting } from '../connection/context.ts'
-import { findEndpoint } from '../connection/endpoint.ts'
+import { type Located, locate } from '../connection/endpoint.ts'
 import { unlessAborted } from '../connection/signals.ts'
 import { type StartedDaemon, startDaemonProcess } from './daemon-process.ts'
 
@@ -14,7 +14,7 @@ export interface LocalOptions extends Waiting {
 
 export interface LocalDaemon {
   /** Where it is, also after it was started again elsewhere. One that was started for this process never is. */
-  readonly find: () => Promise<Endpoint>
+  readonly find: () => Promise<Located>
   /** Lets go of a daemon that was started for this process; the last one to do so drains it. */
   readonly stop: () => Promise<void>
 }
@@ -81,7 +81,7 @@ function startOwn(binary: string): OwnDaemon {
 async function join(): Promise<LocalDaemon | undefined> {
   const found = await findLocalDaemon()
   if (!found?.apiKey || !(await answers(found.url))) return undefined
-  const find = () => findEndpoint({ url: undefined, apiKey: undefined })
+  const find = () => locate({ url: undefined, apiKey: undefined })
   return { find, stop: async () => undefined }
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { ROUTES, type Route, type RouteName, SandlotError } from '@sandlot/protocol'
+import { needsKey, ROUTES, type Route, type RouteName, SandlotError } from '@sandlot/protocol'
 import { type Context, Hono } from 'hono'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
@@ -89,7 +89,7 @@ async function serve(
 ): Promise<Outcome> {
   const { incoming, outgoing } = context.env
   const route: Route = ROUTES[name]
-  const caller = route.path.startsWith('/v1/')
+  const caller = needsKey(name)
     ? options.keys.authenticate(incoming.headers.authorization)
     : ANONYMOUS
   if (caller !== ANONYMOUS) {
