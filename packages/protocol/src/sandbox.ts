@@ -55,12 +55,13 @@ export type SandboxState = (typeof SANDBOX_STATES)[number]
 export const SANDBOX_ORIGINS = ['pool', 'cold', 'restored'] as const
 export type SandboxOrigin = (typeof SANDBOX_ORIGINS)[number]
 
-/** How a sandbox ended. `expired`: its lifetime or keep-warm time was over. */
+/** How a sandbox ended. `expired`: its lifetime or keep-warm time was over. `shutdown`: its daemon was stopped. */
 export const SANDBOX_ENDINGS = [
   'stopped',
   'oom_limit',
   'oom_host',
   'expired',
+  'shutdown',
   'protocol',
   'lost',
 ] as const

@@ -110,6 +110,20 @@ test('killed and started again: what lives is adopted, what died is told, what n
   expect(again.driver.machine.all().filter(({ dressed }) => dressed).length).toBe(1)
 })
 
+test('stopped and started again: what lived in it ended with it, by no fault of the machine', async () => {
+  await using directories = await testDirectories()
+  const first = await startTestDaemon({ directories })
+  const { id } = await first.sandbox()
+  await first.daemon.close()
+
+  await using again = await startTestDaemon({ directories })
+  expect((await again.ask('GET', `/v1/sandboxes/${id}`)).json).toMatchObject({
+    state: 'stopped',
+    ending: { kind: 'shutdown', detail: 'the daemon was stopped' },
+  })
+  expect(await again.exec(id, 'true')).toMatchObject({ code: 'sandbox_lost' })
+})
+
 test('SIGKILL: the data directory is free at once, keys and endings are there', async () => {
   await using directories = await testDirectories()
   let id = ''

@@ -21,6 +21,7 @@ describe('a sandbox that ends by itself', () => {
     lost: 'infra_lost',
     protocol: 'infra_lost',
     oom_host: 'infra_lost',
+    shutdown: 'infra_lost',
     oom_limit: 'sandbox_oom',
     expired: 'cancelled_user',
     stopped: 'cancelled_user',

@@ -17,6 +17,7 @@ const CAUSES: Readonly<Record<SandboxEnded['kind'], SandboxFate['cause']>> = {
   oom_limit: 'oom_limit',
   oom_host: 'oom_host',
   expired: 'lifetime',
+  shutdown: 'lost',
   protocol: 'lost',
   lost: 'lost',
 }

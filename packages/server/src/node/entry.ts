@@ -49,7 +49,7 @@ const SHOWN: Readonly<Record<EntryState, NodeSandbox['state']>> = {
 
 /** Why somebody ends a sandbox. */
 export interface Stop {
-  readonly kind: 'stopped' | 'expired' | 'lost'
+  readonly kind: 'stopped' | 'expired' | 'shutdown' | 'lost'
   readonly detail: string
   /** Its owner did not ask for it, and has to be told. */
   readonly untold?: boolean

@@ -1,4 +1,4 @@
-import { SandlotError } from '@sandlot/protocol'
+import { type SandboxEnding, SandlotError } from '@sandlot/protocol'
 import { DriverError, type Guest, GuestLost } from '@sandlot/runtime'
 import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -65,12 +65,13 @@ export function pausedError(sandbox: string): SandlotError {
   return new SandlotError('sandbox_paused', `the sandbox ${sandbox} is paused`)
 }
 
+const OURS: ReadonlySet<SandboxEnding> = new Set(['lost', 'oom_host', 'shutdown'])
+
 /** The error of a sandbox that ended: by the wish of somebody or its own doing, or by ours. */
 export function goneError(ended: SandboxEnded | undefined, sandbox: string): SandlotError {
   if (!ended) return new SandlotError('sandbox_lost', `the sandbox ${sandbox} does not answer`)
-  const ours = ended.kind === 'lost' || ended.kind === 'oom_host'
   return new SandlotError(
-    ours ? 'sandbox_lost' : 'sandbox_gone',
+    OURS.has(ended.kind) ? 'sandbox_lost' : 'sandbox_gone',
     `the sandbox ${sandbox} ended (${ended.kind}): ${ended.detail}`,
     { details: { ending: ended } },
   )

@@ -237,10 +237,10 @@ export class Node implements NodePort {
     this.#reaper?.[Symbol.dispose]()
     await this.pool.close()
     if (sandboxes === 'keep') return this.sandboxes.letGo()
-    const detail = 'the daemon was stopped'
+    const stop = { kind: 'shutdown', detail: 'the daemon was stopped' } as const
     // Nothing of a paused one is in this machine; it waits for the next daemon.
     const all = [...this.sandboxes.entries.values()].filter(({ state }) => state !== 'paused')
-    await Promise.allSettled(all.map(({ id }) => this.sandboxes.end(id, { kind: 'lost', detail })))
+    await Promise.allSettled(all.map(({ id }) => this.sandboxes.end(id, stop)))
   }
 
   async #exec(request: NodeExecRequest): Promise<NodeExecEnd> {
