@@ -6,8 +6,9 @@ pub const STREAMS_MAX: usize = 1024;
 pub const WORLDS_MAX: usize = 16;
 pub const LAYERS_MAX: usize = 128;
 
-/// Connections from inside to the relay; more wait in the listener's queue. Each may hold a credit window of bytes.
-pub const RELAYED_MAX: usize = 128;
+/// Connections from inside to the relay; more wait in the listener's queue. Each may hold a credit window of bytes. The
+/// daemon gives 128 of them what they ask for, and tells the others that there is no room.
+pub const RELAYED_MAX: usize = 192;
 /// Connections that wait to be accepted.
 pub const RELAY_BACKLOG: i32 = 128;
 

@@ -1,34 +1,21 @@
-import { lookup } from 'node:dns/promises'
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect, type LookupFunction, type Socket } from 'node:net'
 import { unlessAborted } from '../unless-aborted.ts'
 import { formatTarget, type Target } from './host.ts'
 import { NETWORK_LIMITS } from './limits.ts'
-import { isWithin, ownAddresses, type Reach } from './reach.ts'
+import type { ResolvedAddress } from './names.ts'
+import { isWithin, type Reach } from './reach.ts'
 import { privateAddress, Refusal } from './refusal.ts'
-
-/** An address of a name, as the machine's resolver gives it. */
-export interface ResolvedAddress {
-  readonly address: string
-  readonly family: number
-}
 
 /** What dialling takes from the machine; tests bring their own. */
 export interface DialMachine {
-  resolve(name: string): Promise<readonly ResolvedAddress[]>
+  /** Empty where the name has no address. Aborted, it ends soon. */
+  resolve(name: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]>
   /** Addresses of the machine itself. */
   own(): ReadonlySet<string>
   /** The proxy by which the machine reaches what it takes packages from; undefined: directly. */
   upstream(target: Target): URL | undefined
-}
-
-export function thisMachine(upstream: DialMachine['upstream'] = () => undefined): DialMachine {
-  return {
-    resolve: (name) => lookup(name, { all: true, order: 'verbatim' }),
-    own: ownAddresses,
-    upstream,
-  }
 }
 
 export interface DialOptions {
@@ -36,6 +23,7 @@ export interface DialOptions {
   readonly reach: Reach
   readonly signal: AbortSignal
   readonly timeoutMs?: number
+  readonly lookupMs?: number
 }
 
 /**
@@ -48,8 +36,8 @@ export async function dial(target: Target, options: DialOptions): Promise<Socket
   const signal = AbortSignal.any([options.signal, timeout])
   try {
     const proxy = reach === 'machine' ? machine.upstream(target) : undefined
-    if (proxy) return await connectBy(proxy, target, signal)
-    const addresses = await unlessAborted(signal, resolved(target, machine))
+    if (proxy) return await connectBy(proxy, target, { ...options, signal })
+    const addresses = await resolved(target, { ...options, signal })
     const permitted = addresses.filter(({ address }) => isWithin(reach, address, machine.own))
     if (permitted.length === 0) {
       throw privateAddress(
@@ -70,17 +58,22 @@ export async function dial(target: Target, options: DialOptions): Promise<Socket
   }
 }
 
-async function resolved(target: Target, machine: DialMachine): Promise<readonly ResolvedAddress[]> {
-  if (target.isAddress) {
-    return [{ address: target.host, family: target.host.includes(':') ? 6 : 4 }]
-  }
-  try {
-    const found = await machine.resolve(target.host)
-    if (found.length > 0) return found.slice(0, NETWORK_LIMITS.addresses)
-  } catch (cause) {
-    throw new Refusal('unresolved', `there is no address of the name ${target.host}`, { cause })
-  }
-  throw new Refusal('unresolved', `there is no address of the name ${target.host}`)
+async function resolved(
+  { host, isAddress }: Pick<Target, 'host' | 'isAddress'>,
+  { machine, signal, lookupMs = NETWORK_LIMITS.lookupMs }: DialOptions,
+): Promise<readonly ResolvedAddress[]> {
+  if (isAddress) return [{ address: host, family: host.includes(':') ? 6 : 4 }]
+  const late = AbortSignal.timeout(lookupMs)
+  const within = AbortSignal.any([signal, late])
+  const found = await unlessAborted(within, machine.resolve(host, within)).catch((cause) => {
+    signal.throwIfAborted()
+    if (late.aborted)
+      throw new Refusal('timeout', `the name ${host} has no answer in ${lookupMs} ms`)
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Refusal('unresolved', `the name ${host} can't be resolved: ${why}`, { cause })
+  })
+  if (found.length > 0) return found.slice(0, NETWORK_LIMITS.addresses)
+  throw new Refusal('unresolved', `there is no address of the name ${host}`)
 }
 
 /** One after the other, the next one early where one is slow; none beyond those given. */
@@ -89,16 +82,10 @@ function connectTo(
   { host, port, isAddress }: Target,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const given: LookupFunction = (_name, options, done) => {
-    const all = addresses.map(({ address, family }) => ({ address, family }))
-    const [first] = all
-    if (options.all) done(null, all)
-    else done(null, first?.address ?? '', first?.family)
-  }
   return connected(
     connect({
       ...{ host, port, allowHalfOpen: true, noDelay: true },
-      ...(isAddress ? {} : { lookup: given, autoSelectFamily: true }),
+      ...(isAddress ? {} : { lookup: lookupOf(async () => addresses), autoSelectFamily: true }),
     }),
     signal,
   )
@@ -118,8 +105,22 @@ function connected(socket: Socket, signal: AbortSignal): Promise<Socket> {
   })
 }
 
+function lookupOf(find: (name: string) => Promise<readonly ResolvedAddress[]>): LookupFunction {
+  return (name, options, done) => {
+    find(name).then(
+      (found) => {
+        const all = found.map(({ address, family }) => ({ address, family }))
+        const [first] = all
+        if (options.all) done(null, all)
+        else done(null, first?.address ?? '', first?.family)
+      },
+      (error) => done(error, ''),
+    )
+  }
+}
+
 /** Through the machine's own proxy, which resolves the name itself. */
-function connectBy(proxy: URL, target: Target, signal: AbortSignal): Promise<Socket> {
+function connectBy(proxy: URL, target: Target, options: DialOptions): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()
   const { username, password } = proxy
   const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
@@ -130,7 +131,8 @@ function connectBy(proxy: URL, target: Target, signal: AbortSignal): Promise<Soc
     method: 'CONNECT',
     path: authority,
     agent: false,
-    signal,
+    signal: options.signal,
+    lookup: lookupOf((host) => resolved({ host, isAddress: false }, options)),
     headers: {
       host: authority,
       ...(username === ''

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { RelayCalls } from './connection.ts'
 import { parseTarget, type Target } from './host.ts'
-import { Refusal } from './refusal.ts'
+import { REFUSALS, Refusal } from './refusal.ts'
 import { joinConnections } from './tunnel.ts'
 
 /** Of one hop alone, or written anew for the next one. */
@@ -48,7 +48,7 @@ async function tunnel(
   inner: Duplex,
   head: Buffer,
 ): Promise<void> {
-  calls.occupy(inner)
+  const release = calls.occupy(inner)
   // At once: behind its end a stream takes nothing back.
   if (head.length > 0) inner.unshift(head)
   try {
@@ -62,6 +62,9 @@ async function tunnel(
       `HTTP/1.1 ${status} ${reason}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
         `Content-Length: ${length}\r\nConnection: close\r\n\r\n${text}`,
     )
+    // Until the client leaves too.
+    inner.resume()
+    release()
   }
 }
 
@@ -80,10 +83,11 @@ async function forward(
     pass(request, response, url, outer)
   } catch (error) {
     const { status, reason, text } = answerOf(error)
-    // What was to be sent is not read to its end.
+    // What was to be sent is not read to its end; and where there is no room, none is taken up.
+    const ends = !request.complete || status === REFUSALS.limit
     response.writeHead(status, reason, {
       'content-type': 'text/plain; charset=utf-8',
-      ...(request.complete ? {} : { connection: 'close' }),
+      ...(ends ? { connection: 'close' } : {}),
     })
     response.end(text)
   }

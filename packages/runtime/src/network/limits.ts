@@ -2,10 +2,22 @@
 export const NETWORK_LIMITS = {
   /** Where the agent listens in the sandbox: above the ports that a kernel gives to whoever asks for none. */
   port: 61_080,
-  /** Connections of one sandbox at once; more are answered 503. */
+  /** Connections of one sandbox at once. */
   connections: 128,
+  /** Connections beyond that which are told so, and how long each has to ask. The agent brings no more than both together. */
+  refusals: 64,
+  refusalMs: 2_000,
   /** Names are resolved and an address answers. */
   dialMs: 15_000,
+  /** Names of one sandbox that are looked up at once; more wait for their turn. */
+  lookups: 8,
+  /** A name, from the request to its addresses; the wait for a turn is part of it. */
+  lookupMs: 10_000,
+  /** One name server, the first time that it is asked, and how often each is. */
+  nameServerMs: 2_000,
+  nameServerTries: 2,
+  /** How long the machine's hosts file is taken as it was read. */
+  hostsMs: 5_000,
   /** From a connection, or the end of an answer, to the next request. */
   requestMs: 60_000,
   /** Nothing moved on a connection in either direction. */

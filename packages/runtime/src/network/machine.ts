@@ -1,13 +1,14 @@
 import type { NetworkPolicy } from '@sandlot/protocol'
-import { thisMachine } from './dial.ts'
 import { environmentFor, type NetworkEnvironment, type PackageTools } from './environment.ts'
 import { NETWORK_LIMITS } from './limits.ts'
+import { MachineNames } from './names.ts'
 import { certificateBundle } from './packages/certificates.ts'
 import { textOf } from './packages/machine-files.ts'
 import { type PackageMirrors, readPackageMirrors } from './packages/mirrors.ts'
 import type { PackageSettings } from './packages/settings.ts'
 import { upstreamProxy } from './packages/upstream.ts'
 import { type CompiledPolicy, compilePolicy, wantsPackages } from './policy.ts'
+import { ownAddresses } from './reach.ts'
 import { NetworkRelay, type RelayNews } from './relay.ts'
 
 interface Known {
@@ -22,6 +23,7 @@ interface Known {
  */
 export class MachineNetwork {
   readonly #settings: PackageSettings
+  readonly #names = new MachineNames()
   #known: Promise<Known> | undefined
 
   constructor(settings: PackageSettings) {
@@ -48,7 +50,11 @@ export class MachineNetwork {
     const { env } = this.#settings
     return new NetworkRelay({
       policy: await this.compile(policy),
-      machine: thisMachine((target) => upstreamProxy(env, target)),
+      machine: {
+        resolve: (name, signal) => this.#names.resolve(name, signal),
+        own: ownAddresses,
+        upstream: (target) => upstreamProxy(env, target),
+      },
       ...(onNews ? { onNews } : {}),
     })
   }

@@ -3,7 +3,14 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { createServer as createTcp, type Socket } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { compilePolicy } from './policy.ts'
-import { listening, readAll, readExactly, relayBed, shoutingServer } from './testing/relay-bed.ts'
+import {
+  connectBy,
+  listening,
+  readAll,
+  readExactly,
+  relayBed,
+  shoutingServer,
+} from './testing/relay-bed.ts'
 
 const closing: { close(): unknown; closeAllConnections?(): void }[] = []
 
@@ -27,13 +34,6 @@ async function web(answer: (request: IncomingMessage) => string = () => 'hello')
 }
 
 const NAMED = (port: number) => ({ allow: [`127.0.0.1:${port}`] })
-
-async function connectBy(bed: ReturnType<typeof relayBed>, authority: string) {
-  const inside = bed.connect()
-  inside.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n`)
-  const status = (await readExactly(inside, 12)).toString()
-  return { inside, status }
-}
 
 describe('CONNECT', () => {
   test('joins both directions, each with its own end', async () => {
@@ -290,42 +290,6 @@ describe('a policy that changes', () => {
     bed.relay.closeAll()
     await once(inside.resume(), 'close')
     expect((await connectBy(bed, `127.0.0.1:${port}`)).status).toBe('HTTP/1.1 200')
-  })
-})
-
-describe('bounds', () => {
-  test('a connection that leaves without a request makes room at once', async () => {
-    const bed = relayBed('none')
-    const inside = bed.connect()
-    inside.end()
-    inside.resume()
-    await vi.waitFor(() => expect(bed.relay.connections).toBe(0))
-  })
-
-  test('connections beyond the bound are closed', async () => {
-    const bed = relayBed('none', { limits: { connections: 2 } })
-    const [a, b, c] = [bed.connect(), bed.connect(), bed.connect()]
-    await once(c.resume(), 'close')
-    expect([a.destroyed, b.destroyed]).toEqual([false, false])
-  })
-
-  test('a connection that asks for nothing is closed', async () => {
-    const bed = relayBed('none', { limits: { requestMs: 10 } })
-    await once(bed.connect().resume(), 'close')
-    expect(bed.relay.connections).toBe(0)
-  })
-
-  test('one on which nothing moves is closed', async () => {
-    const { port } = await shouting()
-    const bed = relayBed(NAMED(port), { limits: { idleMs: 10 } })
-    const { inside } = await connectBy(bed, `127.0.0.1:${port}`)
-    await once(inside.resume(), 'close')
-  })
-
-  test('a dial that takes too long is answered 504', async () => {
-    const names = { 'slow.example': 'never' } as const
-    const bed = relayBed({ allow: ['slow.example'] }, { names, limits: { dialMs: 10 } })
-    expect((await connectBy(bed, 'slow.example:443')).status).toBe('HTTP/1.1 504')
   })
 })
 

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { Semaphore } from '../semaphore.ts'
 import type { RelayCalls, RelayProtocol } from './connection.ts'
 import { type DialMachine, dial } from './dial.ts'
 import { formatTarget, type Target } from './host.ts'
@@ -28,9 +29,20 @@ export interface RelayOptions {
 
 const RELAY_LIMITS = {
   connections: NETWORK_LIMITS.connections as number,
+  refusals: NETWORK_LIMITS.refusals as number,
+  refusalMs: NETWORK_LIMITS.refusalMs as number,
   dialMs: NETWORK_LIMITS.dialMs as number,
+  lookups: NETWORK_LIMITS.lookups as number,
+  lookupMs: NETWORK_LIMITS.lookupMs as number,
   requestMs: NETWORK_LIMITS.requestMs as number,
   idleMs: NETWORK_LIMITS.idleMs as number,
+}
+
+interface Inner {
+  requests: number
+  timer?: NodeJS.Timeout
+  /** There was no room for it: whatever it asks for, it is told so. */
+  readonly beyond: boolean
 }
 
 interface Open {
@@ -52,7 +64,8 @@ interface Open {
 export class NetworkRelay implements RelayCalls {
   readonly #options: RelayOptions
   readonly #limits: typeof RELAY_LIMITS
-  readonly #inner = new Map<Duplex, { requests: number; timer?: NodeJS.Timeout }>()
+  readonly #machine: DialMachine
+  readonly #inner = new Map<Duplex, Inner>()
   readonly #open = new Set<Open>()
   #policy: CompiledPolicy
   #closing = new AbortController()
@@ -64,6 +77,11 @@ export class NetworkRelay implements RelayCalls {
     this.#options = options
     this.#policy = options.policy
     this.#limits = { ...RELAY_LIMITS, ...options.limits }
+    const { machine } = options
+    const lookups = new Semaphore(this.#limits.lookups)
+    const resolve: DialMachine['resolve'] = (name, signal) =>
+      lookups.use(signal, () => machine.resolve(name, signal))
+    this.#machine = { ...machine, resolve }
   }
 
   get policy(): CompiledPolicy {
@@ -83,10 +101,12 @@ export class NetworkRelay implements RelayCalls {
   /** Takes a connection from inside, whatever will be spoken on it. */
   accept(inner: Duplex): void {
     inner.on('error', () => inner.destroy())
-    if (this.#inner.size >= this.#limits.connections) return void inner.destroy()
+    const { connections, refusals } = this.#limits
+    const beyond = this.#inner.size >= connections
+    if (this.#inner.size >= connections + refusals) return void inner.destroy()
     // Requests in a row on one connection each listen for its end.
     inner.setMaxListeners(0)
-    this.#inner.set(inner, { requests: 0 })
+    this.#inner.set(inner, { requests: 0, beyond })
     this.#awaitRequest(inner)
     inner.once('close', () => {
       clearTimeout(this.#inner.get(inner)?.timer)
@@ -138,27 +158,27 @@ export class NetworkRelay implements RelayCalls {
     const state = this.#inner.get(inner)
     if (!state) return () => {}
     state.requests += 1
-    clearTimeout(state.timer)
+    if (!state.beyond) clearTimeout(state.timer)
     return () => {
       state.requests -= 1
-      if (state.requests === 0) this.#awaitRequest(inner)
+      if (state.requests === 0 && !state.beyond) this.#awaitRequest(inner)
     }
   }
 
   async #connect(target: Target, inner: Duplex): Promise<Duplex> {
     const reach = this.#policy.decide(target)
     if (reach === undefined) throw notAllowed(target, this.#policy.policy)
-    if (this.#open.size + this.#dialling >= this.#limits.connections)
-      throw tooMany(this.#limits.connections)
-    const { machine } = this.#options
+    const isFull = this.#open.size + this.#dialling >= this.#limits.connections
+    if (isFull || this.#inner.get(inner)?.beyond) throw tooMany(this.#limits.connections)
     const gone = new AbortController()
     const abort = () => gone.abort(new Refusal('unreachable', 'the client left'))
     inner.once('close', abort)
     this.#dialling += 1
     try {
       const signal = AbortSignal.any([gone.signal, this.#closing.signal])
-      const { dialMs: timeoutMs } = this.#limits
-      const outer = await dial(target, { machine, reach, signal, timeoutMs })
+      const { dialMs: timeoutMs, lookupMs } = this.#limits
+      const machine = this.#machine
+      const outer = await dial(target, { machine, reach, signal, timeoutMs, lookupMs })
       // It may have changed meanwhile, and the connections be closed.
       if (signal.aborted || this.#policy.decide(target) !== reach) {
         outer.destroy()
@@ -189,7 +209,9 @@ export class NetworkRelay implements RelayCalls {
   #awaitRequest(inner: Duplex): void {
     const state = this.#inner.get(inner)
     if (!state) return
-    state.timer = setTimeout(() => inner.destroy(), this.#limits.requestMs).unref()
+    const { requestMs, refusalMs } = this.#limits
+    const waitMs = state.beyond ? refusalMs : requestMs
+    state.timer = setTimeout(() => inner.destroy(), waitMs).unref()
   }
 
   #detect(inner: Duplex, first: Buffer): void {

@@ -27,10 +27,11 @@ const ANSWERS: Readonly<Record<RefusalKind | 'done' | 'command' | 'address', num
 /** Speaks SOCKS 5 on a connection from inside: no authentication, CONNECT alone. Names are resolved here. */
 export async function serveSocks(inner: Duplex, calls: RelayCalls): Promise<void> {
   const reader = new ByteReader(inner)
+  let release: (() => void) | undefined
   try {
     const target = await readRequest(inner, reader, calls)
     if (!target) return
-    calls.occupy(inner)
+    release = calls.occupy(inner)
     const outer = await calls.open(target, inner, 'socks')
     inner.write(answer(ANSWERS.done))
     reader.release()
@@ -38,6 +39,10 @@ export async function serveSocks(inner: Duplex, calls: RelayCalls): Promise<void
   } catch (error) {
     if (!(error instanceof Refusal)) return void inner.destroy()
     inner.end(answer(ANSWERS[error.kind]))
+    // Until the client leaves too.
+    reader.release()
+    inner.resume()
+    release?.()
   }
 }
 

@@ -25,6 +25,8 @@ export function relayBed(
     readonly mirrors?: readonly MirrorHost[]
     readonly upstream?: URL
     readonly limits?: RelayOptions['limits']
+    /** In place of `names`. */
+    readonly resolve?: RelayOptions['machine']['resolve']
   } = {},
 ): RelayBed {
   const { names = {}, mirrors = [], upstream, limits } = options
@@ -36,8 +38,9 @@ export function relayBed(
     machine: {
       own: () => new Set(),
       upstream: () => upstream,
-      async resolve(name) {
+      async resolve(name, signal) {
         resolved.push(name)
+        if (options.resolve) return await options.resolve(name, signal)
         const found = names[name]
         if (found === 'never') return await new Promise(() => {})
         if (!found) throw new Error(`ENOTFOUND ${name}`)
@@ -54,6 +57,17 @@ export function relayBed(
       return inside
     },
   }
+}
+
+/** A tunnel that was asked for, and the beginning of the answer. */
+export async function connectBy(
+  bed: RelayBed,
+  authority: string,
+): Promise<{ inside: Duplex; status: string }> {
+  const inside = bed.connect()
+  inside.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n`)
+  const status = (await readExactly(inside, 12)).toString()
+  return { inside, status }
 }
 
 export async function listening<T extends Server>(server: T): Promise<T & { port: number }> {
