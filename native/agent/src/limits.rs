@@ -4,6 +4,8 @@ use sandlot_frames::{PAYLOAD_BYTES_MAX, WINDOW_BYTES};
 
 pub const STREAMS_MAX: usize = 1024;
 pub const WORLDS_MAX: usize = 16;
+/// Processes of a world of which nothing else is said.
+pub const PIDS_MAX_DEFAULT: u64 = 256;
 pub const LAYERS_MAX: usize = 128;
 
 /// Connections from inside to the relay; more wait in the listener's queue. Each may hold a credit window of bytes. The

@@ -37,7 +37,8 @@ impl Agent {
         exec.ended_us = now_us();
         exec.deadline_ms = None;
         exec.start_look_at_ms = None;
-        exec.left = exec.processes();
+        // Most commands leave nothing, and then there is nothing to count.
+        exec.left = if exec.remove_leaf() { 0 } else { exec.processes() };
         if let Some(mut stdin) = exec.stdin.take() {
             stdin.close(&self.poller);
         }
@@ -66,9 +67,6 @@ impl Agent {
             if exec.left == 0 {
                 output.pipe = None;
             }
-        }
-        if exec.left == 0 {
-            exec.remove_leaf();
         }
         if let Some(id) = exec.reader {
             self.streams.mark_ready(id);

@@ -28,6 +28,7 @@ use sandlot_frames::{ReceiveWindow, SendWindow};
 
 use crate::failure::{Code, Failure, Outcome};
 use crate::sink::Sink;
+use crate::sys::check;
 use crate::sys::fd::{c_path, read_file};
 use crate::sys::poller::Watched;
 use command::Shown;
@@ -46,6 +47,7 @@ pub struct Exec {
     pid: u64,
     /// `/cg/<world>/<exec>`
     cgroup: String,
+    leaf_removed: bool,
     started_wall_ms: u64,
     started_us: u64,
     ended_us: u64,
@@ -120,11 +122,13 @@ impl Exec {
         procs.unwrap_or_default().iter().filter(|byte| **byte == b'\n').count() as u64
     }
 
-    /// Only an empty one goes.
-    pub fn remove_leaf(&self) {
-        if let Ok(path) = c_path(self.cgroup.as_bytes()) {
-            unsafe { libc::rmdir(path.as_ptr()) };
+    /// Only an empty one goes; true where none is left.
+    pub fn remove_leaf(&mut self) -> bool {
+        if let (false, Ok(path)) = (self.leaf_removed, c_path(self.cgroup.as_bytes())) {
+            let removed = check(unsafe { libc::rmdir(path.as_ptr()) });
+            self.leaf_removed = matches!(removed, Ok(_) | Err(libc::ENOENT));
         }
+        self.leaf_removed
     }
 }
 
@@ -159,6 +163,12 @@ impl Execs {
 
     pub fn of_world(&self, world: usize) -> impl Iterator<Item = &Exec> {
         self.all.values().filter(move |exec| exec.world == world)
+    }
+
+    pub fn remove_leaves_of(&mut self, world: usize) {
+        for exec in self.all.values_mut().filter(|exec| exec.world == world) {
+            exec.remove_leaf();
+        }
     }
 
     pub fn held_bytes(&self) -> usize {

@@ -17,7 +17,7 @@ use crate::pack::{self, Fields};
 use crate::sink::Sink;
 use crate::streams::Stream;
 use crate::sys::check;
-use crate::sys::fd::{Fd, c_path, open, pipe, set_nonblocking};
+use crate::sys::fd::{Fd, c_path, never_wait, open, pipe};
 use crate::sys::poller::{Interest, Watched};
 use crate::token::Token;
 
@@ -58,6 +58,7 @@ impl Agent {
             command,
             pid: 0,
             cgroup,
+            leaf_removed: false,
             started_wall_ms: wall_ms(),
             started_us,
             ended_us: started_us,
@@ -180,14 +181,14 @@ impl Plumbing {
         let mut of_child: Vec<Fd> = [leaf, stdout_of_child, stderr_of_child].into();
         let stdin = if with_stdin {
             let (stdin_of_child, stdin) = pipe(0)?;
-            set_nonblocking(stdin.raw(), true);
+            never_wait(&stdin);
             of_child.push(stdin_of_child);
             Some(stdin)
         } else {
             None
         };
-        set_nonblocking(stdout.raw(), true);
-        set_nonblocking(stderr.raw(), true);
+        never_wait(&stdout);
+        never_wait(&stderr);
         Ok(Plumbing { stdin, outputs: [stdout, stderr], of_child })
     }
 }

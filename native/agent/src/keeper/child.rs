@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use super::account::Account;
 use super::spawn::Limits;
 use crate::sys::fd::{self, Fd};
-use crate::sys::process::{self, set_limit, signals, spawn_borrowing_memory};
+use crate::sys::process::{self, impose_limit, signals, spawn_borrowing_memory};
 use crate::sys::{check, errno};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub struct Plan<'a> {
     pub candidates: *const *const libc::c_char,
     pub arguments: *const *const libc::c_char,
     pub environment: *const *const libc::c_char,
+    /// Null where it is that of the keeper already.
     pub working_directory: *const libc::c_char,
     /// Becomes 0, 1, 2; none of these lies in 0 … 2.
     pub streams: [i32; 3],
@@ -55,18 +56,20 @@ fn become_the_command(plan: &mut Plan<'_>) -> Result<(), i32> {
         check(unsafe { libc::dup2(*from, to as i32) })?;
     }
     plan.stage = Stage::Limits;
-    set_limit(libc::RLIMIT_NPROC, plan.limits.processes)?;
-    set_limit(libc::RLIMIT_NOFILE, plan.limits.open_files)?;
-    set_limit(libc::RLIMIT_CORE, 0)?;
+    impose_limit(libc::RLIMIT_NPROC, plan.limits.processes)?;
+    impose_limit(libc::RLIMIT_NOFILE, plan.limits.open_files)?;
+    impose_limit(libc::RLIMIT_CORE, 0)?;
     if let Some(bytes) = plan.limits.file_bytes {
-        set_limit(libc::RLIMIT_FSIZE, bytes)?;
+        impose_limit(libc::RLIMIT_FSIZE, bytes)?;
     }
     plan.stage = Stage::User;
     take_account(plan.account)?;
     plan.stage = Stage::Directory;
-    check(unsafe { libc::chdir(plan.working_directory) })?;
+    if !plan.working_directory.is_null() {
+        check(unsafe { libc::chdir(plan.working_directory) })?;
+    }
+    // What is ignored stays so; handlers end with exec.
     signals::reset(libc::SIGPIPE);
-    signals::reset(libc::SIGCHLD);
     signals::unblock_all();
     fd::close_all_except(3, &[]);
     plan.stage = Stage::Execution;
@@ -74,8 +77,11 @@ fn become_the_command(plan: &mut Plan<'_>) -> Result<(), i32> {
 }
 
 fn take_account(account: &Account) -> Result<(), i32> {
-    let groups = account.groups.as_ptr();
-    check(unsafe { libc::syscall(libc::SYS_setgroups, account.groups.len(), groups) })?;
+    // The keeper has none.
+    if !account.groups.is_empty() {
+        let groups = account.groups.as_ptr();
+        check(unsafe { libc::syscall(libc::SYS_setgroups, account.groups.len(), groups) })?;
+    }
     if account.gid != 0 {
         check(unsafe {
             libc::syscall(libc::SYS_setresgid, account.gid, account.gid, account.gid)

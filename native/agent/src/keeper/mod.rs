@@ -26,18 +26,17 @@ use crate::pack;
 use crate::sys::fd::{self, Fd};
 use crate::sys::process::{self, signals};
 use crate::sys::socket;
-use jobs::Jobs;
 use message::{Message, Tag, pack_failure};
+use prepare::Prepared;
 use spawn::Limits;
 
 pub struct Keeper {
     link: Link,
-    init: i32,
+    prepared: Prepared,
     /// Of commands; known once the world is open.
     limits: Option<Limits>,
     /// Running commands: pid → serial.
     commands: BTreeMap<i32, u32>,
-    jobs: Jobs,
     /// No command starts any more; files are still served, for graders.
     ended: bool,
     init_dead: bool,
@@ -52,18 +51,17 @@ pub fn main(socket: Fd) -> ! {
     process::hide_memory();
     signals::interrupt_waits_on_children();
     let link = Link { socket };
-    let (init, jobs) = match prepare::prepare() {
+    let prepared = match prepare::prepare() {
         Ok(prepared) => prepared,
         Err(failure) => {
             link.fail(0, &failure);
             process::exit(1)
         }
     };
-    link.say(Tag::Prepared, 0, &pack::map().number("init", init as u64).finish());
+    link.say(Tag::Prepared, 0, &pack::map().number("init", prepared.init as u64).finish());
     let commands = BTreeMap::new();
     let (limits, ended) = (None, false);
-    Keeper { link, init, limits, commands, jobs, ended, init_dead: false, told_finished: false }
-        .run()
+    Keeper { link, prepared, limits, commands, ended, init_dead: false, told_finished: false }.run()
 }
 
 impl Keeper {
@@ -97,14 +95,16 @@ impl Keeper {
             Tag::File if self.ended && !self.told_finished => {
                 Err(Failure::new(Code::WorldNotOpen, "the world ends"))
             }
-            Tag::File => self.jobs.file(&self.link, &message, descriptors, self.limits.is_some()),
+            Tag::File => {
+                self.prepared.jobs.file(&self.link, &message, descriptors, self.limits.is_some())
+            }
             Tag::Cancel => {
-                self.jobs.cancel(serial);
+                self.prepared.jobs.cancel(serial);
                 Ok(())
             }
             Tag::Finish => {
                 self.ended = true;
-                self.jobs.cancel_all();
+                self.prepared.jobs.cancel_all();
                 Ok(())
             }
             _ => Ok(()),
@@ -118,7 +118,7 @@ impl Keeper {
         if self.limits.is_some() {
             return Err(Failure::new(Code::Exists, "the world is open"));
         }
-        self.limits = Some(open::open(message)?);
+        self.limits = Some(open::open(message, &self.prepared)?);
         self.link.say(Tag::Opened, message.serial, &pack::map().finish());
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Keeper {
             Some(limits) if !self.ended => limits,
             _ => return Err(Failure::new(Code::WorldNotOpen, "the world is not open")),
         };
-        let started = spawn::spawn(message, descriptors, limits)?;
+        let started = spawn::spawn(message, descriptors, limits, &self.prepared.silence)?;
         self.commands.insert(started.pid, message.serial);
         let body = pack::map().number("pid", started.pid_inside as u64).finish();
         self.link.say(Tag::Spawned, message.serial, &body);
@@ -143,13 +143,13 @@ impl Keeper {
 
     fn reap(&mut self) {
         while let Some((pid, status)) = process::reap() {
-            if pid == self.init {
+            if pid == self.prepared.init {
                 self.init_dead = true;
                 self.link.say(Tag::InitEnded, 0, &[]);
             } else if let Some(serial) = self.commands.remove(&pid) {
                 let body = pack::map().number("status", status as u32 as u64).finish();
                 self.link.say(Tag::Exited, serial, &body);
-            } else if let Some(serial) = self.jobs.ended(pid) {
+            } else if let Some(serial) = self.prepared.jobs.ended(pid) {
                 // Unheard where the job has said its own end before.
                 let failure = Failure::new(Code::Io, "the file operation was broken off");
                 self.link.fail(serial, &failure);
@@ -159,7 +159,7 @@ impl Keeper {
 
     /// Says when all that this keeper started for the world is gone, its own long work too.
     fn finish(&mut self) {
-        let gone = self.init_dead && self.commands.is_empty() && self.jobs.is_idle();
+        let gone = self.init_dead && self.commands.is_empty() && self.prepared.jobs.is_idle();
         if self.ended && gone && !self.told_finished {
             self.told_finished = true;
             self.link.say(Tag::Finished, 0, &[]);
@@ -168,8 +168,8 @@ impl Keeper {
 
     /// Without the agent nobody asks any more, and the sandbox is about to end.
     fn abandon(&mut self) -> ! {
-        let _ = process::kill(self.init, libc::SIGKILL);
-        self.jobs.cancel_all();
+        let _ = process::kill(self.prepared.init, libc::SIGKILL);
+        self.prepared.jobs.cancel_all();
         process::exit(0)
     }
 }

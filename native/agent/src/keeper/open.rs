@@ -7,26 +7,23 @@ use alloc::vec::Vec;
 
 use super::identity::SEED;
 use super::message::Message;
-use super::prepare::{directory, tmpfs};
+use super::prepare::{Prepared, directory, tmpfs};
 use super::spawn::Limits;
 use crate::failure::{Failure, Outcome};
 use crate::pack::{self, Fields};
 use crate::sys::capabilities;
-use crate::sys::fd::{self, write_all_blocking};
+use crate::sys::fd::{self, Fd, write_all_blocking};
 use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
-use crate::sys::process;
+use crate::sys::process::{self, Processors};
 use crate::sys::stat::{Kind, Stat};
-use crate::worlds::paths::{NEW_ROOT, STAGE};
+use crate::worlds::paths::{NEW_ROOT, ROOT, STAGE};
 
 /// The body is the request as it came, checked by the agent; extras: `upper`, `lowers`.
-pub fn open(message: &Message<'_>) -> Outcome<Limits> {
+pub fn open(message: &Message<'_>, prepared: &Prepared) -> Outcome<Limits> {
     let (fields, extras) = (pack::parse_map(message.body)?, pack::parse_map(message.extras)?);
-    let limits = Limits::parse(&fields)?;
-    // One level above the world's root stays a directory that nobody needs: a process that is
-    // chrooted can't make a user namespace, and so can't mount.
-    let root = format!("{NEW_ROOT}/w");
-    tmpfs(NEW_ROOT, "size=16k,nr_inodes=16,mode=755", NO_SUID_DEV_EXEC)?;
-    directory(&root, 0o755)?;
+    let limits = Limits::parse(&fields, &prepared.ceilings)?;
+    let root = format!("{NEW_ROOT}{ROOT}");
+    show_memory(&prepared.meminfo, &fields)?;
     mount_overlay(&root, &extras)?;
     for name in ["proc", "sys", "dev"] {
         let target = mount_point(&root, name)?;
@@ -34,7 +31,6 @@ pub fn open(message: &Message<'_>) -> Outcome<Limits> {
             .map_err(|errno| Failure::system(errno, format!("move of /{name}")))?;
     }
     mount_shared_memory(&root, &fields)?;
-    show_memory(&root, &fields)?;
     show_in_etc(&root, "hosts", fields.optional_bytes("hosts")?)?;
     show_in_etc(&root, "machine-id", fields.optional_bytes("machineId")?)?;
     if let Some(seed) = fields.optional_bytes("seed")? {
@@ -43,8 +39,8 @@ pub fn open(message: &Message<'_>) -> Outcome<Limits> {
     mount::pivot(NEW_ROOT.as_bytes()).map_err(|errno| Failure::system(errno, "pivot_root"))?;
     mount::make_read_only(b"/", NO_SUID_DEV_EXEC)
         .map_err(|errno| Failure::system(errno, "read-only base"))?;
-    mount::change_root(b"/w").map_err(|errno| Failure::system(errno, "chroot"))?;
-    settle(&fields)?;
+    mount::change_root(ROOT.as_bytes()).map_err(|errno| Failure::system(errno, "chroot"))?;
+    settle(&fields, &prepared.processors)?;
     Ok(limits)
 }
 
@@ -82,9 +78,10 @@ fn mount_shared_memory(root: &str, fields: &Fields<'_>) -> Outcome<()> {
 }
 
 /// What the world is told to be the machine's memory; the machine's own belongs to others too.
-fn show_memory(root: &str, fields: &Fields<'_>) -> Outcome<()> {
+fn show_memory(meminfo: &Fd, fields: &Fields<'_>) -> Outcome<()> {
     let Some(total_bytes) = fields.optional_number("memoryTotalBytes")? else {
-        return Ok(());
+        return mount::detach(format!("{STAGE}/proc/meminfo").as_bytes())
+            .map_err(|errno| Failure::system(errno, "meminfo"));
     };
     let total = total_bytes / 1024;
     let mut text = String::new();
@@ -96,7 +93,8 @@ fn show_memory(root: &str, fields: &Fields<'_>) -> Outcome<()> {
     {
         text += &format!("{:<16}{:>8} kB\n", format!("{name}:"), 0);
     }
-    cover(&format!("{root}/proc/meminfo"), "meminfo", text.as_bytes())
+    write_all_blocking(meminfo.raw(), text.as_bytes());
+    Ok(())
 }
 
 /// Bound over the image's file, so that it is no change of the world's own layer where one exists.
@@ -136,11 +134,12 @@ fn cover(place: &str, name: &str, content: &[u8]) -> Outcome<()> {
 
 /// The last things that need more than a container's capabilities; then they are gone for good,
 /// except the one that lets long work be done outside of the world's sight.
-fn settle(fields: &Fields<'_>) -> Outcome<()> {
+fn settle(fields: &Fields<'_>, processors: &Processors) -> Outcome<()> {
     process::set_host_name(fields.bytes("hostname")?)
         .map_err(|errno| Failure::system(errno, "hostname"))?;
     if let Some(count) = fields.optional_number("cpus")? {
-        process::use_processors(count as usize)
+        processors
+            .use_first(count as usize)
             .map_err(|errno| Failure::system(errno, "processors"))?;
     }
     capabilities::set(capabilities::OF_KEEPER | capabilities::SYS_ADMIN, capabilities::OF_KEEPER)

@@ -5,18 +5,32 @@ use alloc::format;
 
 use super::identity::SEED;
 use super::jobs::Jobs;
+use super::spawn::Ceilings;
 use crate::failure::{Failure, Outcome};
 use crate::sys::capabilities;
+use crate::sys::check;
 use crate::sys::fd::{self, Fd, open};
 use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
-use crate::sys::process::{self, signals};
-use crate::worlds::paths::STAGE;
+use crate::sys::process::{self, Processors, signals};
+use crate::worlds::paths::{NEW_ROOT, ROOT, STAGE};
 
 const NAMESPACES: i32 =
     libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
 
-/// Gives the world's init, and the means for long work outside of the world's sight.
-pub fn prepare() -> Outcome<(i32, Jobs)> {
+/// What is made ahead, and used when the world opens and when its commands start.
+pub struct Prepared {
+    pub init: i32,
+    /// The means for long work outside of the world's sight.
+    pub jobs: Jobs,
+    pub ceilings: Ceilings,
+    pub processors: Processors,
+    /// What commands without an input read.
+    pub silence: Fd,
+    /// What the world will be told of its memory: bound over /proc/meminfo, and empty so far.
+    pub meminfo: Fd,
+}
+
+pub fn prepare() -> Outcome<Prepared> {
     unsafe { libc::umask(0o022) };
     let ours = namespace("self")?;
     process::unshare(NAMESPACES).map_err(|errno| Failure::system(errno, "unshare"))?;
@@ -24,8 +38,20 @@ pub fn prepare() -> Outcome<(i32, Jobs)> {
     stage()?;
     let init = start_init()?;
     let jobs = Jobs::new(ours, namespace(&format!("{init}"))?);
+    let meminfo = stage_meminfo()?;
+    stage_root()?;
+    drop_groups()?;
     process::forbid_new_privileges();
-    Ok((init, jobs))
+    let place = format!("{STAGE}/dev/null");
+    Ok(Prepared {
+        init,
+        jobs,
+        ceilings: Ceilings::known(),
+        processors: Processors::known(),
+        silence: open(place.as_bytes(), libc::O_RDONLY, 0)
+            .map_err(|errno| Failure::system(errno, place))?,
+        meminfo,
+    })
 }
 
 fn namespace(process: &str) -> Outcome<Fd> {
@@ -43,6 +69,29 @@ fn stage() -> Outcome<()> {
     mount(b"sysfs", system.as_bytes(), "sysfs", libc::MS_RDONLY | NO_SUID_DEV_EXEC, b"")
         .map_err(|errno| Failure::system(errno, system))?;
     devices()
+}
+
+/// One level above the world's root stays a directory that nobody needs: a process that is chrooted can't make a user
+/// namespace, and so can't mount.
+fn stage_root() -> Outcome<()> {
+    tmpfs(NEW_ROOT, "size=16k,nr_inodes=16,mode=755", NO_SUID_DEV_EXEC)?;
+    directory(&format!("{NEW_ROOT}{ROOT}"), 0o755)
+}
+
+fn stage_meminfo() -> Outcome<Fd> {
+    let (source, place) = (format!("{STAGE}/meminfo"), format!("{STAGE}/proc/meminfo"));
+    let failed = |errno| Failure::system(errno, "meminfo");
+    let file = open(source.as_bytes(), libc::O_CREAT | libc::O_WRONLY, 0o444).map_err(failed)?;
+    mount::bind(source.as_bytes(), place.as_bytes()).map_err(failed)?;
+    Ok(file)
+}
+
+/// So that none of the commands has any that it wasn't given.
+fn drop_groups() -> Outcome<()> {
+    let none = core::ptr::null::<u32>();
+    check(unsafe { libc::syscall(libc::SYS_setgroups, 0, none) })
+        .map(|_| ())
+        .map_err(|errno| Failure::system(errno, "groups"))
 }
 
 /// Each world has its own: nodes of the agent's are shared, writable and too many.

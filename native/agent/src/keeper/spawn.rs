@@ -9,7 +9,7 @@ use super::explain::explain;
 use super::message::Message;
 use crate::failure::{Code, Failure, Outcome};
 use crate::pack::{self, Fields};
-use crate::sys::fd::{Fd, c_path, open};
+use crate::sys::fd::{Fd, c_path};
 use crate::sys::process;
 
 /// What every command of the world is held to.
@@ -19,16 +19,35 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
 }
 
+/// What no command can be allowed beyond.
+pub struct Ceilings {
+    processes: u64,
+    open_files: u64,
+    file_bytes: u64,
+}
+
+impl Ceilings {
+    pub fn known() -> Ceilings {
+        Ceilings {
+            processes: process::highest_limit(libc::RLIMIT_NPROC),
+            open_files: process::highest_limit(libc::RLIMIT_NOFILE),
+            file_bytes: process::highest_limit(libc::RLIMIT_FSIZE),
+        }
+    }
+}
+
 /// The per-user count of processes is the second wall behind the cgroup. It counts the agent's own
 /// processes and those of other worlds too.
 const PROCESSES_BESIDE_THE_WORLD: u64 = 64;
 
 impl Limits {
-    pub fn parse(fields: &Fields<'_>) -> Outcome<Limits> {
+    pub fn parse(fields: &Fields<'_>, ceilings: &Ceilings) -> Outcome<Limits> {
+        let processes = fields.number("pidsMax")?.saturating_add(PROCESSES_BESIDE_THE_WORLD);
+        let file_bytes = fields.optional_number("fileBytesMax")?;
         Ok(Limits {
-            processes: fields.number("pidsMax")?.saturating_add(PROCESSES_BESIDE_THE_WORLD),
-            open_files: fields.number("nofileMax")?,
-            file_bytes: fields.optional_number("fileBytesMax")?,
+            processes: processes.min(ceilings.processes),
+            open_files: fields.number("nofileMax")?.min(ceilings.open_files),
+            file_bytes: file_bytes.map(|bytes| bytes.min(ceilings.file_bytes)),
         })
     }
 }
@@ -39,31 +58,33 @@ pub struct Started {
     pub pid_inside: i32,
 }
 
-/// Descriptors: cgroup directory, stdout, stderr, and stdin where the command has one.
-pub fn spawn(message: &Message<'_>, descriptors: Vec<Fd>, limits: &Limits) -> Outcome<Started> {
+/// Descriptors: cgroup directory, stdout, stderr, and stdin where the command has one; else it reads `silence`.
+pub fn spawn(
+    message: &Message<'_>,
+    descriptors: Vec<Fd>,
+    limits: &Limits,
+    silence: &Fd,
+) -> Outcome<Started> {
     let fields = pack::parse_map(message.body)?;
     let [cgroup, output, errors, input @ ..] = &descriptors[..] else {
         return Err(Failure::new(Code::Io, "descriptors were lost on the way"));
     };
-    let silence;
-    let input = match input.first() {
-        Some(input) => input,
-        None => {
-            silence = open(b"/dev/null", libc::O_RDONLY, 0)
-                .map_err(|errno| Failure::system(errno, "/dev/null"))?;
-            &silence
-        }
-    };
+    let input = input.first().unwrap_or(silence);
     let program = Program::parse(&fields)?;
     let account = resolve(fields.optional_bytes("user")?)?;
-    let working_directory = c_string(fields.bytes("cwd")?)?;
+    let working_directory = match fields.bytes("cwd")? {
+        b"/" => None,
+        path => Some(c_string(path)?),
+    };
     let candidates = pointers(&program.candidates);
     let (arguments, environment) = (pointers(&program.arguments), pointers(&program.environment));
     let mut plan = Plan {
         candidates: candidates.as_ptr(),
         arguments: arguments.as_ptr(),
         environment: environment.as_ptr(),
-        working_directory: working_directory.as_ptr(),
+        working_directory: working_directory
+            .as_ref()
+            .map_or(core::ptr::null(), |path| path.as_ptr()),
         streams: [input.raw(), output.raw(), errors.raw()],
         account: &account,
         limits,

@@ -112,6 +112,11 @@ pub fn pipe(flags: i32) -> Result<(Fd, Fd), i32> {
     Ok((Fd(ends[0]), Fd(ends[1])))
 }
 
+/// A descriptor of a new pipe, which has no other flags to keep.
+pub fn never_wait(end: &Fd) {
+    unsafe { libc::fcntl(end.0, libc::F_SETFL, libc::O_NONBLOCK) };
+}
+
 pub fn set_nonblocking(fd: i32, on: bool) {
     unsafe {
         let flags = libc::fcntl(fd, libc::F_GETFL);

@@ -48,6 +48,11 @@ pub fn pivot(path: &[u8]) -> Result<(), i32> {
     change_directory(b"/")
 }
 
+pub fn detach(path: &[u8]) -> Result<(), i32> {
+    let path = c_path(path)?;
+    check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(|_| ())
+}
+
 pub fn change_root(path: &[u8]) -> Result<(), i32> {
     let path = c_path(path)?;
     check(unsafe { libc::chroot(path.as_ptr()) })?;

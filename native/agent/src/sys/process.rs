@@ -58,26 +58,44 @@ pub fn set_host_name(name: &[u8]) -> Result<(), i32> {
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(|_| ())
 }
 
-/// Runs this process and its children on the first `count` processors.
-pub fn use_processors(count: usize) -> Result<(), i32> {
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        let mut known: libc::cpu_set_t = core::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut known);
-        let usable = (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &known));
-        for cpu in usable.take(count.max(1)) {
-            libc::CPU_SET(cpu, &mut set);
+/// Those that this process may run on.
+pub struct Processors(libc::cpu_set_t);
+
+impl Processors {
+    pub fn known() -> Processors {
+        unsafe {
+            let mut known: libc::cpu_set_t = core::mem::zeroed();
+            libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut known);
+            Processors(known)
         }
-        check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)).map(|_| ())
+    }
+
+    /// Runs this process and its children on the first `count`.
+    pub fn use_first(&self, count: usize) -> Result<(), i32> {
+        let usable =
+            (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &self.0) });
+        if usable.clone().count() <= count {
+            return Ok(());
+        }
+        unsafe {
+            let mut set: libc::cpu_set_t = core::mem::zeroed();
+            for cpu in usable.take(count.max(1)) {
+                libc::CPU_SET(cpu, &mut set);
+            }
+            check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)).map(|_| ())
+        }
     }
 }
 
-pub fn set_limit(resource: libc::__rlimit_resource_t, value: u64) -> Result<(), i32> {
-    let mut limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+/// To what this process may be limited at most.
+pub fn highest_limit(resource: libc::__rlimit_resource_t) -> u64 {
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: u64::MAX };
     unsafe { libc::getrlimit(resource, &mut now) };
-    limit.rlim_max = limit.rlim_max.min(now.rlim_max);
-    limit.rlim_cur = limit.rlim_max;
+    now.rlim_max
+}
+
+pub fn impose_limit(resource: libc::__rlimit_resource_t, value: u64) -> Result<(), i32> {
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     check(unsafe { libc::setrlimit(resource, &limit) }).map(|_| ())
 }
 

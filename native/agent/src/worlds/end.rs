@@ -125,9 +125,7 @@ impl Agent {
     }
 
     fn remove_leaves(&mut self, world: usize) {
-        for exec in self.execs.of_world(world) {
-            exec.remove_leaf();
-        }
+        self.execs.remove_leaves_of(world);
     }
 
     pub fn worlds_on_time(&mut self, now_ms: u64) {

@@ -48,6 +48,8 @@ pub struct World {
     /// pids.events: whether a process was refused. Watched until it was told.
     refusals: Fd,
     refusals_watch: i32,
+    /// How many processes it may have; none was said yet.
+    pids_max: Option<u64>,
     told_pids: bool,
     told_disk: bool,
     told_output: bool,

@@ -20,9 +20,10 @@ impl Agent {
         let started_us = now_us();
         let name = parse_name(fields.bytes("world")?)?;
         let mut lowers = self.layer_below(fields)?;
+        let above = device(paths::LAYERS.as_bytes());
         for layer in fields.list("layers")? {
             let layer = parse_layer(layer)?;
-            if !is_mounted(layer) {
+            if !is_mounted(layer, above) {
                 let shown = String::from_utf8_lossy(layer);
                 return Err(Failure::new(Code::NotFound, format!("nothing is mounted on {shown}")));
             }
@@ -78,8 +79,17 @@ impl Agent {
         for name in ["u", "w"] {
             make_directory(&format!("{place}/{name}")).map_err(failed)?;
         }
-        let file = format!("{}/pids.max", self.worlds[world].cgroup());
-        write_file(file.as_bytes(), format!("{}", limits.pids_max).as_bytes()).map_err(failed)
+        self.limit_processes(world, limits.pids_max).map_err(failed)
+    }
+
+    pub(super) fn limit_processes(&mut self, world: usize, most: u64) -> Result<(), i32> {
+        let world = &mut self.worlds[world];
+        if world.pids_max != Some(most) {
+            let file = format!("{}/pids.max", world.cgroup());
+            write_file(file.as_bytes(), format!("{most}").as_bytes())?;
+            world.pids_max = Some(most);
+        }
+        Ok(())
     }
 
     pub fn on_opened(&mut self, world: usize) {
@@ -132,12 +142,12 @@ fn parse_layer(path: &[u8]) -> Outcome<&[u8]> {
 }
 
 /// Its own root directory is of another device than the one above.
-fn is_mounted(layer: &[u8]) -> bool {
-    let device = |path| Stat::at(libc::AT_FDCWD, path, 0).map(|stat| stat.identity().0);
-    match (device(layer), device(paths::LAYERS.as_bytes())) {
-        (Ok(layer), Ok(above)) => layer != above,
-        _ => false,
-    }
+fn is_mounted(layer: &[u8], above: Option<u64>) -> bool {
+    device(layer).is_some_and(|layer| Some(layer) != above)
+}
+
+fn device(path: &[u8]) -> Option<u64> {
+    Stat::at(libc::AT_FDCWD, path, 0).ok().map(|stat| stat.identity().0)
 }
 
 fn make_directory(path: &str) -> Result<(), i32> {

@@ -8,6 +8,8 @@ pub const RUN: &str = "/run";
 /// Each keeper mounts a file system of its own there.
 pub const STAGE: &str = "/stage";
 pub const NEW_ROOT: &str = "/root";
+/// The world's root below that.
+pub const ROOT: &str = "/w";
 pub const LAYERS: &str = "/img/";
 
 /// The writable layer of a world: `u` holds its files, `w` is the overlay's own.

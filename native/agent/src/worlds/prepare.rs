@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::clock::now_us;
 use crate::failure::{Code, Failure, Outcome};
 use crate::keeper;
-use crate::limits::WORLDS_MAX;
+use crate::limits::{PIDS_MAX_DEFAULT, WORLDS_MAX};
 use crate::pack::{self, Fields};
 use crate::streams::Stream;
 use crate::sys::fd::{Fd, c_path, open};
@@ -32,6 +32,9 @@ impl Agent {
         if let Init::Alive(_) = self.worlds[world].init {
             self.answer_waiting(world, what);
         }
+        // What most worlds have, so that it needn't be said when this one opens.
+        let _ = self.limit_processes(world, PIDS_MAX_DEFAULT);
+        keep_a_place_warm();
         Ok(())
     }
 
@@ -71,6 +74,7 @@ impl Agent {
             population,
             refusals,
             refusals_watch,
+            pids_max: None,
             told_pids: false,
             told_disk: false,
             told_output: false,
@@ -106,6 +110,13 @@ impl Agent {
             }
         }
         self.begin_end(world, Ender::Episode);
+    }
+}
+
+/// The runtime gives what held an ended process to the next one: the first command needn't wait until it is made.
+fn keep_a_place_warm() {
+    if let Ok(0) = process::fork() {
+        process::exit(0);
     }
 }
 
