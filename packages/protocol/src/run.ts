@@ -33,7 +33,7 @@ export const timeouts = z
   })
   .strict()
 
-/** How often an attempt is made again, by what failed. */
+/** How often an episode is tried again, by what failed. */
 export const retries = z
   .object({
     infra: z.number().int().min(0).max(100).optional(),
@@ -203,15 +203,15 @@ export const runReport = z.object({
   perSecond: z.number(),
   limiting: z.enum(LIMITING_FACTORS),
   rewardMean: z.number().nullable(),
-  /** Begun, and those among them that were not their episode's first. */
+  /** All that began, and those among them that tried an episode again, whether a retry paid for it or not. */
   attempts: z.number(),
   retries: z.number(),
-  /** Why episodes ended as they did, and why attempts were made again; the most frequent first. */
+  /** Why episodes ended as they did, and why they were tried again; the most frequent first. */
   causes: z.array(
     z.object({
       /** null: given up without a fault of its own. */
       outcome: z.enum(OUTCOMES).nullable(),
-      /** The attempt was made again; otherwise its episode ended so. */
+      /** The episode was tried again; otherwise it ended so. */
       retried: z.boolean(),
       /** As it was said the first time; others that differ in ids and numbers are counted with it. */
       cause: z.string(),

@@ -1,11 +1,12 @@
 /** `sandlot runs …`. */
 import { formatDuration } from '@sandlot/protocol'
-import { type Run, type RunReport, type RunView, Sandlot } from 'sandlot'
+import { type Run, type RunView, Sandlot } from 'sandlot'
 import { describeProgress, startProgressLine } from '../output/progress.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
 import { pause } from './pause.ts'
+import { describeCounts, describeReport } from './run-report.ts'
 
 const WATCH_MS = 500
 
@@ -20,7 +21,7 @@ export async function listRunsCommand({ json }: { json?: boolean }): Promise<voi
     state,
     `${counts.done}/${counts.tasks}`,
     String(counts.running + counts.grading),
-    describe(outcomes),
+    describeCounts(outcomes),
     formatDuration(Date.now() - createdAtMs),
     reason ?? '',
   ])
@@ -118,69 +119,4 @@ export async function deleteRunCommand(name: string): Promise<void> {
   await using client = new Sandlot()
   await (await client.rollouts.get(name)).delete()
   note(`deleted ${name} with its results`)
-}
-
-function describeReport({
-  run,
-  elapsedMs,
-  perSecond,
-  limiting,
-  rewardMean,
-  attempts,
-  retries,
-  causes = [],
-  phases,
-}: RunReport): string {
-  const facts = [
-    ['run', run.name],
-    ['state', run.reason ? `${run.state}: ${run.reason}` : run.state],
-    [
-      'episodes',
-      `${run.counts.done} of ${run.counts.tasks} done, ${run.counts.running + run.counts.grading} in flight`,
-    ],
-    ['outcomes', describe(run.outcomes)],
-    ['flags', describe(run.flags) || '-'],
-    ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
-    ['elapsed', formatDuration(elapsedMs)],
-    ['throughput', `${perSecond.toFixed(2)} per second`],
-    ['limited by', limiting === 'none' ? '-' : limiting],
-    ['attempts', `${attempts}, ${retries} of them made again`],
-  ]
-  const rows = Object.entries(phases).map(([phase, { count, p50Ms, p95Ms, p99Ms }]) => [
-    phase,
-    String(count),
-    ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(1)),
-  ])
-  const tables = [
-    formatTable(['', ''], facts).trimStart(),
-    ...describeCauses(causes),
-    formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows),
-  ]
-  return tables.join('\n\n')
-}
-
-/** Why episodes ended as they did, by outcome; then why attempts were made again. */
-function describeCauses(causes: RunReport['causes']): string[] {
-  const tableOf = (retried: boolean, heading: string) => {
-    const rows = causes
-      .filter((each) => each.retried === retried)
-      .sort((a, b) => (a.outcome ?? '').localeCompare(b.outcome ?? '') || b.count - a.count)
-      .map(({ outcome, count, example, cause }) => [
-        outcome ?? 'given up',
-        String(count),
-        example.slice(0, KEY_SHOWN),
-        cause.slice(0, CAUSE_SHOWN),
-      ])
-    return rows.length === 0 ? [] : [formatTable([heading, 'COUNT', 'FOR EXAMPLE', 'WHY'], rows)]
-  }
-  return [...tableOf(false, 'OUTCOME'), ...tableOf(true, 'MADE AGAIN')]
-}
-
-const KEY_SHOWN = 40
-const CAUSE_SHOWN = 160
-
-function describe(counts: Partial<Record<string, number>>): string {
-  return Object.entries(counts)
-    .map(([name, count]) => `${name} ${count}`)
-    .join(', ')
 }

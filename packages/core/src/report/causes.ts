@@ -5,7 +5,7 @@ import { CORE_LIMITS } from '../limits.ts'
 export interface CauseCount {
   /** null: given up without a fault of its own. */
   readonly outcome: Outcome | null
-  /** The attempt was made again; otherwise its episode ended so. */
+  /** The episode was tried again; otherwise it ended so. */
   readonly retried: boolean
   /** As it was said the first time. */
   readonly cause: string

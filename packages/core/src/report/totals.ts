@@ -16,7 +16,7 @@ export interface Totals {
   readonly flags: Partial<Record<Flag, number>>
   rewardSum: number
   rewardCount: number
-  /** Why episodes ended as they did, and why attempts were made again. */
+  /** Why episodes ended as they did, and why they were tried again. */
   readonly causes: CauseCount[]
   /** Of the attempts that counted. */
   readonly phases: Record<Phase, Sketch>

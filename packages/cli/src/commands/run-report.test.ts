@@ -1,0 +1,48 @@
+import type { RunReport } from 'sandlot'
+import { expect, test } from 'vitest'
+import { describeReport } from './run-report.ts'
+
+const REPORT = {
+  run: {
+    name: 'nightly',
+    state: 'finished',
+    reason: null,
+    counts: { tasks: 2, queued: 0, running: 0, grading: 0, done: 2 },
+    outcomes: { graded: 1, infra_lost: 1 },
+    flags: {},
+  },
+  elapsedMs: 60_000,
+  perSecond: 0.5,
+  limiting: 'none',
+  rewardMean: 1,
+  attempts: 4,
+  retries: 2,
+  causes: [
+    {
+      outcome: 'infra_lost',
+      retried: true,
+      cause: 'the agent fell silent',
+      count: 1,
+      example: 'a',
+    },
+    { outcome: null, retried: true, cause: 'the daemon was stopped', count: 1, example: 'a' },
+    {
+      outcome: 'infra_lost',
+      retried: false,
+      cause: 'the agent fell silent',
+      count: 1,
+      example: 'a',
+    },
+  ],
+  phases: { create: { count: 4, p50Ms: 5, p95Ms: 9, p99Ms: 9 } },
+} as unknown as RunReport
+
+test('attempts are told in the words of the guide', () => {
+  const lines = describeReport(REPORT).split('\n')
+  expect(lines).toContain('attempts             4, of which 2 tried an episode again')
+  const again = lines.findIndex((line) => line.startsWith('TRIED AGAIN'))
+  expect(lines.slice(again + 1, again + 3)).toEqual([
+    'given up     1      a            the daemon was stopped',
+    'infra_lost   1      a            the agent fell silent',
+  ])
+})

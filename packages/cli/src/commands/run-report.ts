@@ -1,0 +1,70 @@
+import { formatDuration } from '@sandlot/protocol'
+import type { RunReport } from 'sandlot'
+import { formatTable } from '../output/table.ts'
+
+/** What `sandlot runs show` prints. The words are those of the guide. */
+export function describeReport({
+  run,
+  elapsedMs,
+  perSecond,
+  limiting,
+  rewardMean,
+  attempts,
+  retries,
+  causes = [],
+  phases,
+}: RunReport): string {
+  const facts = [
+    ['run', run.name],
+    ['state', run.reason ? `${run.state}: ${run.reason}` : run.state],
+    [
+      'episodes',
+      `${run.counts.done} of ${run.counts.tasks} done, ${run.counts.running + run.counts.grading} in flight`,
+    ],
+    ['outcomes', describeCounts(run.outcomes)],
+    ['flags', describeCounts(run.flags) || '-'],
+    ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
+    ['elapsed', formatDuration(elapsedMs)],
+    ['throughput', `${perSecond.toFixed(2)} per second`],
+    ['limited by', limiting === 'none' ? '-' : limiting],
+    ['attempts', `${attempts}, of which ${retries} tried an episode again`],
+  ]
+  const rows = Object.entries(phases).map(([phase, { count, p50Ms, p95Ms, p99Ms }]) => [
+    phase,
+    String(count),
+    ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(1)),
+  ])
+  const tables = [
+    formatTable(['', ''], facts).trimStart(),
+    ...describeCauses(causes),
+    formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows),
+  ]
+  return tables.join('\n\n')
+}
+
+/** `graded 3, infra_lost 1`. */
+export function describeCounts(counts: Partial<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ')
+}
+
+/** Why episodes ended as they did, by outcome; then why they were tried again. */
+function describeCauses(causes: RunReport['causes']): string[] {
+  const tableOf = (retried: boolean, heading: string) => {
+    const rows = causes
+      .filter((each) => each.retried === retried)
+      .sort((a, b) => (a.outcome ?? '').localeCompare(b.outcome ?? '') || b.count - a.count)
+      .map(({ outcome, count, example, cause }) => [
+        outcome ?? 'given up',
+        String(count),
+        example.slice(0, KEY_SHOWN),
+        cause.slice(0, CAUSE_SHOWN),
+      ])
+    return rows.length === 0 ? [] : [formatTable([heading, 'COUNT', 'FOR EXAMPLE', 'WHY'], rows)]
+  }
+  return [...tableOf(false, 'OUTCOME'), ...tableOf(true, 'TRIED AGAIN')]
+}
+
+const KEY_SHOWN = 40
+const CAUSE_SHOWN = 160
