@@ -6,6 +6,7 @@ import { asSandlotError, clientClosed } from './failure.ts'
 import { Outage } from './outage.ts'
 import { unlessAborted } from './signals.ts'
 import { openSocket, type Socket } from './socket.ts'
+import { checkWholeText } from './whole-text.ts'
 
 const SOCKETS_MAX = 16
 /** Streams on the least loaded socket before one more is opened. */
@@ -24,10 +25,11 @@ export class Connection {
 
   /**
    * Starts a request on the least loaded socket. Nothing is repeated here: what may be asked again, its caller asks again, with an
-   * `outage`. Throws `unreachable` when no daemon answers, `too_large` when the request doesn't fit a frame, and the signal's
-   * reason; an abort later is the stream's.
+   * `outage`. Throws `unreachable` when no daemon answers, `too_large` when the request doesn't fit a frame, `invalid_request` for
+   * text that has no bytes, and the signal's reason; an abort later is the stream's.
    */
   async open(request: ConnectRequestInput, signal?: AbortSignal): Promise<MuxStream> {
+    checkWholeText(request)
     const socket = await unlessAborted(this.#socket(), signal)
     try {
       return socket.open(request as PayloadMap, signal)

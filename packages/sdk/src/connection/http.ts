@@ -6,6 +6,7 @@ import { failedAnswer, failedFetch, foreignAnswer } from './http-failure.ts'
 import { Outage } from './outage.ts'
 import { pause } from './pause.ts'
 import { type JoinedSignal, joinSignals } from './signals.ts'
+import { checkWholeText } from './whole-text.ts'
 
 export interface RequestOptions {
   readonly parameters?: Record<string, string>
@@ -87,6 +88,8 @@ export class Http {
   }
 
   async #send<T>(route: RouteName, options: RequestOptions, handling: Handling<T>): Promise<T> {
+    // What is JSON the daemon can refuse by itself; what stands in the address it would get as another text.
+    checkWholeText({ ...options.parameters, ...options.query })
     const headers = headersOf(route, options)
     const outage = new Outage(this.#address)
     const { signal } = handling.joined
