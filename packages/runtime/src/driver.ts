@@ -188,6 +188,11 @@ export interface Wait {
   readonly signal?: AbortSignal
 }
 
+export interface BlankOptions extends Wait {
+  /** Those that it is likely to be given: mounted already, they cost the checkout nothing. They bind to nothing. Default: none. */
+  readonly layers?: readonly Layer[]
+}
+
 export interface RuntimeDriver extends AsyncDisposable {
   readonly name: 'gvisor' | 'fake'
   readonly capabilities: DriverCapabilities
@@ -199,7 +204,7 @@ export interface RuntimeDriver extends AsyncDisposable {
   recover(wait?: Wait): Promise<Recovery>
 
   /** Starts a sandbox that has no image yet. Fails with `create_failed`. */
-  createBlank(wait?: Wait): Promise<Blank>
+  createBlank(options?: BlankOptions): Promise<Blank>
 
   /**
    * Dresses a blank and opens its world `main`. The blank is used up, also by a failure (it is stopped then).

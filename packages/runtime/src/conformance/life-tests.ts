@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { FATES } from '../driver.ts'
 import { GuestLost } from '../guest/guest-error.ts'
 import type { DriverTest } from './driver.ts'
-import { type DriverHarness, shell, specFor } from './harness.ts'
+import { type DriverHarness, readText, shell, specFor } from './harness.ts'
 import { SHELL } from './shell-texts.ts'
 
 /** When a start is aborted: before it, in its middle, near its end. Milliseconds. */
@@ -27,6 +27,21 @@ export function lifeTests(harness: DriverHarness, driverTest: DriverTest): void 
     })
     expect(await shell(sandbox, SHELL.echo)).toMatchObject({ exitCode: 0 })
   })
+
+  driverTest(
+    'a blank that has its layers already, or others, is dressed alike',
+    async ({ driver }) => {
+      const [layer] = harness.layers
+      const others = layer ? [{ ...layer, digest: `sha256:${'f'.repeat(64)}` }] : []
+      for (const layers of [harness.layers, others, [...others, ...harness.layers]]) {
+        const blank = await driver.createBlank({ layers })
+        const sandbox = await driver.checkout(blank, specFor(harness))
+        expect(await shell(sandbox, SHELL.leaveDaemon)).toMatchObject({ exitCode: 0 })
+        await driver.openGradeWorld(sandbox, { world: 'grade', shows: 'main' })
+        expect(await readText(sandbox, 'grade', '/work')).toBe('answer\n')
+      }
+    },
+  )
 
   driverTest('many start at once and know only themselves', async ({ driver }) => {
     const specs = Array.from({ length: 6 }, () => specFor(harness))

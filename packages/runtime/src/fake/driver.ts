@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type Blank,
+  type BlankOptions,
   type CheckpointFacts,
   type CheckpointOptions,
   type DriverCapabilities,
@@ -81,7 +82,7 @@ export class FakeDriver implements RuntimeDriver {
     return { adopted, ended }
   }
 
-  async createBlank(wait: Wait = {}): Promise<Blank> {
+  async createBlank(wait: BlankOptions = {}): Promise<Blank> {
     const started = await this.#start(wait)
     return started.blank()
   }

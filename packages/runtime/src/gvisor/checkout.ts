@@ -24,30 +24,30 @@ export function blankLimits(): LeafLimits {
 }
 
 /**
- * Gives a started sandbox its owner: identity, limits and, unless they are mounts of its specification already, layers.
- * Then opens its world. A failure or an abort ends the sandbox.
+ * Gives a started sandbox its owner: identity, limits, and those of its layers that aren't mounted yet. Then opens its world. A
+ * failure or an abort ends the sandbox.
  */
 export async function dress(
   context: GvisorContext,
   instance: Instance,
   spec: SandboxSpec,
-  options: { readonly hotMount: boolean; readonly signal: AbortSignal },
+  { blank, signal }: { readonly blank: boolean; readonly signal: AbortSignal },
 ): Promise<Sandbox> {
-  const { signal } = options
   const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
   try {
     signal.throwIfAborted()
-    const settled = options.hotMount
-      ? Promise.all([limitLeaf(instance, spec), ...mountLayers(context, instance, spec)])
-      : Promise.resolve()
+    const { mounting, mounted } = mountLayers(context, instance, spec)
+    const opening = mounting.then(async () => {
+      // Before anything of the world lives that could take the port.
+      if (spec.relayPort !== undefined) await instance.guest.relay.listen(spec.relayPort, wait)
+      await instance.guest.openWorld(worldSpec({ spec, mounted }, 'main'), wait)
+    })
     await Promise.all([
-      settled.then(async () => {
-        // Before anything of the world lives that could take the port.
-        if (spec.relayPort !== undefined) await instance.guest.relay.listen(spec.relayPort, wait)
-        await instance.guest.openWorld(worldSpec(spec, 'main'), wait)
-      }),
+      opening,
+      // A cold start was launched with its limits.
+      ...(blank ? [limitLeaf(instance, spec)] : []),
       instance.guest.configure(configurationOf(spec), wait),
-      instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
+      instance.save({ mounted, owner: { spec, checkedOutAtMs: Date.now() } }),
     ])
     return instance.sandbox()
   } catch (error) {
@@ -73,7 +73,8 @@ export async function openGradeWorld(
   try {
     await endMain(guest, signal)
     const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
-    await guest.openWorld(worldSpec(spec, grade.world, grade.shows), wait)
+    const { mounted } = instance.state
+    await guest.openWorld(worldSpec({ spec, mounted }, grade.world, grade.shows), wait)
   } catch (error) {
     if (error instanceof GuestLost) throw await sandboxGone(instance, error)
     throw error
@@ -112,30 +113,41 @@ async function limitLeaf({ leaf }: Instance, spec: SandboxSpec): Promise<void> {
   await leaf.resetPeak()
 }
 
+/** Into the running sandbox, at the mount points that are free. */
 function mountLayers(
   { helper }: GvisorContext,
-  { hostId, paths }: Instance,
+  { hostId, paths, state }: Instance,
   spec: SandboxSpec,
-): readonly Promise<unknown>[] {
-  return spec.layers.map((layer, index) =>
+): { readonly mounting: Promise<unknown>; readonly mounted: readonly string[] } {
+  const mounted = [...state.mounted]
+  const missing = spec.layers.filter(({ digest }) => !mounted.includes(digest))
+  if (mounted.length + missing.length > RUNTIME_LIMITS.layersMax) {
+    throw new Error(`it has no mount points left for ${missing.length} layers`)
+  }
+  const mounts = missing.map(({ path, digest }) =>
     helper.mount({
       controlSocket: paths.controlSocket,
       container: hostId,
-      source: layer.path,
-      destination: layerMountPoint(index),
+      source: path,
+      destination: layerMountPoint(mounted.push(digest) - 1),
       deadlineMs: RUNTIME_LIMITS.checkoutMs,
     }),
   )
+  return { mounting: Promise.all(mounts), mounted }
 }
 
 /** `shows` tells a grader's world from the episode's. */
-function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['shows']): WorldSpec {
+function worldSpec(
+  { spec, mounted }: { readonly spec: SandboxSpec; readonly mounted: readonly string[] },
+  world: string,
+  shows?: GradeWorldSpec['shows'],
+): WorldSpec {
   const { limits, layers } = spec
   const sizes = sizesOf(limits)
   const grade = shows !== undefined
   return {
     world,
-    layers: layers.map((_, index) => layerMountPoint(index)).reverse(),
+    layers: layers.map(({ digest }) => layerMountPoint(mounted.indexOf(digest))).reverse(),
     ...(shows === 'main' ? { below: 'main' } : {}),
     upperBytes: grade ? sizes.gradeUpperBytes : sizes.upperBytes,
     upperInodes: grade ? sizes.gradeUpperInodes : sizes.upperInodes,

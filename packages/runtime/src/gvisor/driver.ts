@@ -1,5 +1,6 @@
 import {
   type Blank,
+  type BlankOptions,
   type CheckpointFacts,
   type CheckpointOptions,
   type DriverCapabilities,
@@ -51,9 +52,8 @@ export class GvisorDriver implements RuntimeDriver {
     return recover(this.#context, wait.signal ?? never)
   }
 
-  async createBlank(wait: Wait = {}): Promise<Blank> {
-    const signal = wait.signal ?? never
-    const options = { layers: [], limits: blankLimits(), ahead: true, signal }
+  async createBlank({ layers = [], signal = never }: BlankOptions = {}): Promise<Blank> {
+    const options = { layers, limits: blankLimits(), ahead: true, signal }
     return (await launch(this.#context, options)).blank()
   }
 
@@ -62,7 +62,7 @@ export class GvisorDriver implements RuntimeDriver {
     if (instance.state.owner) throw usedUp(blank)
     checkSpec(spec)
     if (spec.checkpointable) throw needsColdStart(spec)
-    return dress(this.#context, instance, spec, { hotMount: true, signal: wait.signal ?? never })
+    return dress(this.#context, instance, spec, { blank: true, signal: wait.signal ?? never })
   }
 
   async create(spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
@@ -70,7 +70,7 @@ export class GvisorDriver implements RuntimeDriver {
     const signal = wait.signal ?? never
     const options = { layers: spec.layers, limits: leafLimits(spec), ahead: false, signal }
     const instance = await launch(this.#context, options)
-    return dress(this.#context, instance, spec, { hotMount: false, signal })
+    return dress(this.#context, instance, spec, { blank: false, signal })
   }
 
   async openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait: Wait = {}): Promise<void> {

@@ -32,6 +32,7 @@ export function launch(context: GvisorContext, options: LaunchOptions): Promise<
       hostId: newHostId(),
       startedAtMs: Date.now(),
       sentryPid: 0,
+      mounted: options.layers.map(({ digest }) => digest),
     })
     try {
       await prepare(context, instance, agentImage, options)

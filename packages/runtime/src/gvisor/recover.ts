@@ -47,7 +47,10 @@ async function recoverOne(
 ): Promise<Instance | undefined> {
   const paths = sandboxPaths(context.options.stateDirectory, hostId)
   const state = await loadState(paths)
-  const instance = new Instance(context, state ?? { hostId, startedAtMs: 0, sentryPid: 0 })
+  const instance = new Instance(
+    context,
+    state ?? { hostId, startedAtMs: 0, sentryPid: 0, mounted: [] },
+  )
   const alive = (await instance.leaf.processes()).length > 0
   if (!state?.owner || !alive) {
     await instance.end(state?.owner ? 'lost' : 'stop', 'it ended while no daemon was there')

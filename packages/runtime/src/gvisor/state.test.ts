@@ -18,13 +18,22 @@ test('what is saved is loaded, and nothing else lies beside it', async () => {
   await using directory = await temporaryDirectory()
   const paths = sandboxPaths(directory.path, 'h')
   await mkdir(paths.directory, { recursive: true })
-  const state = { hostId: 'h', startedAtMs: 1, sentryPid: 2 }
+  const state = { hostId: 'h', startedAtMs: 1, sentryPid: 2, mounted: [] }
   await saveState(paths, state)
   expect(await loadState(paths)).toEqual(state)
   const owned = { ...state, owner: { spec, checkedOutAtMs: 7 } }
   await saveState(paths, owned)
   expect(await loadState(paths)).toEqual(owned)
   expect(await readdir(paths.directory)).toEqual(['state.json'])
+})
+
+test('of a sandbox that an older version dressed the layers are mounted in their order', async () => {
+  await using directory = await temporaryDirectory()
+  const paths = sandboxPaths(directory.path, 'h')
+  await mkdir(paths.directory, { recursive: true })
+  const state = { hostId: 'h', startedAtMs: 1, sentryPid: 2, owner: { spec, checkedOutAtMs: 7 } }
+  await writeFile(paths.state, JSON.stringify(state))
+  expect(await loadState(paths)).toEqual({ ...state, mounted: ['sha256:0'] })
 })
 
 test.each(['', '{', '{}', '[]', '{"hostId":"h","startedAtMs":-1,"sentryPid":0}'])(

@@ -15,6 +15,8 @@ export interface SandboxState {
   readonly startedAtMs: number
   /** For a person who looks; 0 before the launch is over. */
   readonly sentryPid: number
+  /** Digests of the layers that are mounted, in the order of their mount points. */
+  readonly mounted: readonly string[]
   /** Absent while blank. */
   readonly owner?: { readonly spec: SandboxSpec; readonly checkedOutAtMs: number }
 }
@@ -34,6 +36,7 @@ const schema = z.strictObject({
   hostId: z.string(),
   startedAtMs: size,
   sentryPid: size,
+  mounted: z.array(z.string()).exactOptional(),
   owner: z.strictObject({ spec, checkedOutAtMs: size }).exactOptional(),
 })
 
@@ -49,7 +52,9 @@ export async function loadState(paths: SandboxPaths): Promise<SandboxState | und
   try {
     const text = await readFile(paths.state, 'utf8')
     if (text.length > RUNTIME_LIMITS.stateBytesMax) return undefined
-    return schema.parse(JSON.parse(text))
+    const { mounted, ...state } = schema.parse(JSON.parse(text))
+    const layers = state.owner?.spec.layers ?? []
+    return { ...state, mounted: mounted ?? layers.map(({ digest }) => digest) }
   } catch {
     return undefined
   }
