@@ -123,6 +123,11 @@ export class RealDaemon {
     return (await this.#states()).map(({ hostId }) => hostId)
   }
 
+  /** Host ids of those that are somebody's. */
+  async ownedIds(): Promise<readonly string[]> {
+    return (await this.#states()).filter(({ owner }) => owner).map(({ hostId }) => hostId)
+  }
+
   /** Host ids of those of which a process lives. */
   async livingOn(): Promise<readonly string[]> {
     return (await this.#states()).filter(isAlive).map(({ hostId }) => hostId)

@@ -167,6 +167,7 @@ function addMemoryVerbs(sandbox: Command): void {
       oneOf('memory', 'filesystem'),
       'memory',
     )
+    .option('--on-restore <command>', 'run this by a shell in each copy of the memory')
     .action(async (id, options) => {
       const { forkCommand } = await import('./commands/sandboxes.ts')
       process.exitCode = await forkCommand(id, options)

@@ -10,6 +10,10 @@ export function addSnapshotVerb(sandbox: Command): void {
     .option('--name <name>', 'the newest snapshot of a name has it')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .option('--memory', 'with its memory: what runs in it goes on in all that start from it')
+    .option(
+      '--on-restore <command>',
+      'with --memory: run this by a shell in all that start from it',
+    )
     .option('--exclude <path>', 'leave out what is below this path (again for more)', collect)
     .action(async (id, options) =>
       (await import('./commands/snapshots.ts')).snapshotCommand(id, options),

@@ -301,6 +301,12 @@ export const ERROR_CATALOGUE = {
     retry: true,
     hint: 'The sandbox lives on: try again, and read the daemon’s log.',
   },
+  on_restore_failed: {
+    status: 422,
+    fault: 'caller',
+    retry: false,
+    hint: 'The message has the last that it said. It runs in each copy with the network and the environment of that copy: correct it, and save the memory again.',
+  },
   sandbox_lost: {
     status: 503,
     fault: 'platform',

@@ -47,6 +47,8 @@ export const LIMITS = {
   buildSteps: 512,
   /** Sources inside of sources: stages that copy from stages. */
   sourceDepth: 32,
+  /** The longest that a start from saved memory waits for its command `onRestore`. */
+  onRestoreMs: 600_000,
   /** Copies that one call of `fork` makes. */
   forks: 256,
   causeLength: 4_096,

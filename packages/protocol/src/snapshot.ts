@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { errorEnvelope } from './errors.ts'
 import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
+import { onRestore, restoreCommand } from './on-restore.ts'
 import { sandboxView, tags } from './sandbox.ts'
 import { wholeText } from './whole-text.ts'
 
@@ -20,8 +21,15 @@ export const snapshotCreate = z
     tags: tags.optional(),
     /** Paths whose content is left out, such as `/tmp`. Default: none. Of the kind `filesystem` alone. */
     exclude: z.array(z.string().startsWith('/').max(LIMITS.pathBytes)).max(64).optional(),
+    /** Runs in all that start from it, before anybody has them. Of the kind `memory` alone. */
+    onRestore: onRestore.optional(),
   })
   .strict()
+  .refine(
+    ({ kind, onRestore }) => kind === 'memory' || onRestore === undefined,
+    "onRestore belongs to saved memory: give kind: 'memory'",
+  )
+export type SnapshotCreateInput = z.input<typeof snapshotCreate>
 export type SnapshotCreate = z.output<typeof snapshotCreate>
 
 export const snapshotView = z.object({
@@ -53,6 +61,8 @@ export const snapshotView = z.object({
       }),
     })
     .optional(),
+  /** Runs in all that start from it, before anybody has them. Of memory snapshots alone. */
+  onRestore: restoreCommand.optional(),
 })
 export type SnapshotView = z.infer<typeof snapshotView>
 
@@ -62,8 +72,14 @@ export const forkCreate = z
     count: z.number().int().min(1).max(LIMITS.forks),
     kind: z.enum(SNAPSHOT_KINDS).optional(),
     tags: tags.optional(),
+    /** Runs in each copy before anybody has it. Of the kind `memory` alone. */
+    onRestore: onRestore.optional(),
   })
   .strict()
+  .refine(
+    ({ kind, onRestore }) => kind !== 'filesystem' || onRestore === undefined,
+    "onRestore belongs to saved memory: leave out kind: 'filesystem'",
+  )
 export type ForkCreate = z.output<typeof forkCreate>
 
 /** A result for each copy: one that failed costs no other. */

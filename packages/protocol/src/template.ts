@@ -3,6 +3,7 @@ import { command } from './exec.ts'
 import { idOf } from './ids.ts'
 import { imageSource } from './image.ts'
 import { LIMITS } from './limits.ts'
+import { onRestore } from './on-restore.ts'
 import { durationMs } from './quantity.ts'
 import { resources } from './resources.ts'
 import { tags } from './sandbox.ts'
@@ -29,13 +30,16 @@ export const templateCreate = z
     ready: readyCheck.optional(),
     /** How long `ready` may take. Default: 60 seconds. */
     readyTimeout: durationMs.optional(),
+    /** Runs in all that start from its memory, before anybody has them. */
+    onRestore: onRestore.optional(),
     name: wholeText.min(1).max(LIMITS.nameLength).optional(),
     tags: tags.optional(),
   })
   .strict()
   .refine(
-    ({ snapshot, start, ready }) => snapshot === 'memory' || (!start && !ready),
-    'start and ready belong to a memory snapshot: give snapshot: "memory"',
+    ({ snapshot, start, ready, onRestore }) =>
+      snapshot === 'memory' || (!start && !ready && !onRestore),
+    'start, ready and onRestore belong to a memory snapshot: give snapshot: "memory"',
   )
 export type TemplateCreate = z.output<typeof templateCreate>
 

@@ -14,6 +14,7 @@ export {
   type Health,
   type ImageView,
   type NetworkPolicy,
+  type OnRestoreInput,
   OUTCOMES,
   type Outcome,
   type PhaseNetwork,

@@ -35,6 +35,8 @@ export const SERVER_LIMITS = {
   snapshotUseMs: 60_000,
   /** Saving the memory of a sandbox, or restoring it. */
   memoryMs: 120_000,
+  /** The command of a start from saved memory, where it has no time of its own. */
+  onRestoreMs: 60_000,
   /** A resume that waits for room. */
   resumeWaitMs: 10_000,
   /** Ending a sandbox. */

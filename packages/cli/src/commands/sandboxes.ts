@@ -143,11 +143,13 @@ export async function pauseCommand(ids: readonly string[]): Promise<void> {
 /** Prints the ids of the copies; a copy that could not be made is said, and makes the code 1. */
 export async function forkCommand(
   id: string,
-  { count, kind }: { count: number; kind: 'memory' | 'filesystem' },
+  options: { count: number; kind: 'memory' | 'filesystem'; onRestore?: string },
 ): Promise<number> {
   await using client = new Sandlot()
   let failed = 0
-  for (const copy of await (await client.sandboxes.get(id)).fork(count, { kind })) {
+  const { count, kind, onRestore } = options
+  const sandbox = await client.sandboxes.get(id)
+  for (const copy of await sandbox.fork(count, { kind, ...given({ onRestore }) })) {
     if (copy instanceof Sandbox) printLine(copy.id)
     else {
       failed += 1

@@ -10,15 +10,16 @@ export interface SnapshotCommandOptions {
   readonly tag?: readonly string[]
   readonly exclude?: readonly string[]
   readonly memory?: boolean
+  readonly onRestore?: string
 }
 
 export async function snapshotCommand(id: string, options: SnapshotCommandOptions): Promise<void> {
   await using client = new Sandlot()
   const sandbox = await client.sandboxes.get(id)
-  const { name, tag = [], exclude = [], memory } = options
+  const { name, tag = [], exclude = [], memory, onRestore } = options
   const snapshot = await sandbox.snapshot({
     kind: memory ? 'memory' : 'filesystem',
-    ...given({ name }),
+    ...given({ name, onRestore }),
     tags: pairs(tag, '--tag'),
     exclude: [...exclude],
   })

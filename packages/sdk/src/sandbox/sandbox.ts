@@ -1,9 +1,10 @@
 import {
   type ExecView,
   type ForkAnswer,
+  type OnRestoreInput,
   type SandboxView,
   SandlotError,
-  type SnapshotCreate,
+  type SnapshotCreateInput,
   type SnapshotKind,
   type Tags,
 } from '@sandlot/protocol'
@@ -21,14 +22,19 @@ import {
 import type { ExecResult } from './exec-result.ts'
 import { Files } from './files.ts'
 
-/** `exclude`: absolute paths below which it is as if nothing had been done. */
-export type SnapshotOptions = SnapshotCreate & Waiting
+/**
+ * `exclude`: absolute paths below which it is as if nothing had been done. `onRestore`: a command that runs in each sandbox that begins
+ * with the memory, before anybody has it.
+ */
+export type SnapshotOptions = SnapshotCreateInput & Waiting
 
 export interface ForkOptions extends Waiting {
   /** `filesystem`: the files alone, of any sandbox. Default `memory`: what runs goes on in each copy. */
   readonly kind?: SnapshotKind
   /** Default: those of the sandbox. */
   readonly tags?: Tags
+  /** Runs in each copy before anybody has it; one in which it fails is none. Of the kind `memory` alone. */
+  readonly onRestore?: OnRestoreInput
 }
 
 /**
@@ -135,11 +141,11 @@ export class Sandbox implements AsyncDisposable {
    * result for each: a sandbox, or the error of one that could not be made.
    */
   async fork(count: number, options: ForkOptions = {}): Promise<(Sandbox | SandlotError)[]> {
-    const { kind = 'memory', tags } = options
+    const { kind = 'memory', tags, onRestore } = options
     using joined = joinSignals(options.signal, this.#signal)
     const { items } = await this.#context.http.json<ForkAnswer>('forkSandbox', {
       parameters: { id: this.id },
-      json: { count, kind, tags },
+      json: { count, kind, tags, onRestore },
       signal: joined.signal,
     })
     return items.map((item) =>

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import {
   type Command,
   type NetworkPolicy,
+  type OnRestoreInput,
   type ReadyCheck,
   type ResourcesInput,
   SandlotError,
@@ -53,6 +54,8 @@ export interface PrepareOptions extends LogOptions {
   readonly ready?: ReadyCheck
   /** How long `ready` may take, such as `'2m'`. Default: one minute. */
   readonly readyTimeout?: string | number
+  /** Runs in everything that starts from the memory, before anybody has it. */
+  readonly onRestore?: OnRestoreInput
   readonly name?: string
   readonly tags?: Tags
 }
@@ -62,10 +65,11 @@ export async function prepare(
   context: ClientContext,
   options: PrepareOptions,
 ): Promise<TemplateView> {
-  const { snapshot, resources, start, ready, readyTimeout, name, tags } = options
+  const { snapshot, resources, start, ready, readyTimeout, onRestore, name, tags } = options
   const description = await describe(context, options)
   const source = await sourceOf(context, description, logOf(options))
-  const json = { source, snapshot, resources, start, ready, readyTimeout, name, tags }
+  const memory = { start, ready, readyTimeout, onRestore }
+  const json = { source, snapshot, resources, ...memory, name, tags }
   return await loggedWork(context, 'prepareTemplate', json, options, (line) => {
     const news = templateLine.parse(line)
     return news.kind === 'done' ? { kind: 'done', value: news.template } : news

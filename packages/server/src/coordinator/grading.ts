@@ -1,12 +1,12 @@
 import { type AttemptAddress, type GradeResult, isCurrent } from '@sandlot/core'
 import type { Clock } from '@sandlot/engine'
 import { argvOf, type ErrorCode, type GradeSpec, SandlotError } from '@sandlot/protocol'
+import { endedHow } from '../node/ended-how.ts'
 import type { GraderWorld, NodeExecEnd } from '../node/port.ts'
 import { execId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import {
   type EffectOf,
-  endedHow,
   hasPolicies,
   isStopping,
   leftMs,

@@ -18,9 +18,12 @@ import type {
 } from '@sandlot/protocol'
 import type { AcquireRequest } from '../node/port.ts'
 
+/** Saved memory that a start begins with. */
+export type RunMemory = Pick<AcquireRequest, 'checkpoint' | 'coldInstead' | 'onRestore'>
+
 /** A run whose `from` is an image already, and the memory that its sandboxes start from, taken over that image. */
 export interface RunRequest extends RunCreate {
-  readonly memory?: Pick<AcquireRequest, 'checkpoint' | 'coldInstead'>
+  readonly memory?: RunMemory
 }
 
 export interface CoordinatorPort extends AsyncDisposable {

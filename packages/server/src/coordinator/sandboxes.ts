@@ -1,6 +1,7 @@
 import { type AttemptAddress, type Effect, isCurrent } from '@sandlot/core'
 import type { Clock } from '@sandlot/engine'
 import { argvOf, type PhaseNetwork, SandlotError } from '@sandlot/protocol'
+import { endedHow } from '../node/ended-how.ts'
 import type { NodePort } from '../node/port.ts'
 import { execId, sandboxId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
@@ -162,22 +163,6 @@ export function isOfWorkload(error: unknown): boolean {
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
-}
-
-/** `exited with 3: <the last lines it said>`. */
-export function endedHow(end: {
-  readonly exitCode: number | null
-  readonly signal: number | null
-  readonly stdout: Uint8Array
-  readonly stderr: Uint8Array
-}): string {
-  const how =
-    end.exitCode === null ? `was ended by signal ${end.signal}` : `exited with ${end.exitCode}`
-  const said = Buffer.from(end.stderr.length > 0 ? end.stderr : end.stdout)
-    .toString()
-    .trim()
-    .slice(-COORDINATOR_LIMITS.commandTailBytes)
-  return said === '' ? how : `${how}: ${said}`
 }
 
 function failureOf(error: unknown): {

@@ -10,16 +10,15 @@ import {
   SandlotError,
   TIMEOUT_DEFAULTS_MS,
 } from '@sandlot/protocol'
-import type { AcquireRequest } from '../node/port.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
-import type { RunRequest } from './port.ts'
+import type { RunMemory, RunRequest } from './port.ts'
 
 /** What a run is: complete, nothing optional but what may really be absent. Stored once, never changed. */
 export interface Specification {
   readonly image: string
   readonly imageDigest: string
   /** The memory that each sandbox starts from; absent: from the image. */
-  readonly memory?: Pick<AcquireRequest, 'checkpoint' | 'coldInstead'>
+  readonly memory?: RunMemory
   readonly concurrency: number
   readonly timeoutMs: Timeouts
   readonly retry: { readonly [K in keyof typeof RETRY_DEFAULTS]: number }

@@ -184,7 +184,7 @@ export class Entry {
   view(): NodeSandbox {
     const { hostname: _, keepWarmMs: __, lifetimeMs: ___, endpoint: ____, ...shown } = this.record
     const { network: _____, phase: ______, ...record } = shown
-    const { pausedAtMs: _______, pausedMs: ________, ...told } = record
+    const { pausedAtMs: _______, pausedMs: ________, unready: _________, ...told } = record
     return {
       ...told,
       state: this.shownState,

@@ -1,4 +1,4 @@
-import { KEEP_WARM_DEFAULT_MS, newId, type Tags } from '@sandlot/protocol'
+import { KEEP_WARM_DEFAULT_MS, newId, type RestoreCommand, type Tags } from '@sandlot/protocol'
 import type { Entry } from './entry.ts'
 import { checkpointable } from './memory.ts'
 import { CLIENT, isAttempt } from './owners.ts'
@@ -12,6 +12,8 @@ export type Forked = { readonly entry: Entry } | { readonly error: unknown }
 export interface Copies {
   readonly ids: readonly string[]
   readonly tags?: Tags | undefined
+  /** Runs in each that begins with its memory. */
+  readonly onRestore?: RestoreCommand | undefined
 }
 
 /**
@@ -28,7 +30,9 @@ export async function forkMemory(
   const name = newId('snapshot').replace('sn_', 'fork-')
   try {
     await sandboxes.memory.save(original, name)
-    return await startCopies(sandboxes, original, copies, { checkpoint: name })
+    const { onRestore } = copies
+    const from = { checkpoint: name, ...(onRestore ? { onRestore } : {}) }
+    return await startCopies(sandboxes, original, copies, from)
   } finally {
     await checkpoints.remove(name).catch(() => {})
   }
@@ -39,7 +43,7 @@ export async function startCopies(
   sandboxes: NodeSandboxes,
   original: Entry,
   copies: Copies,
-  from: Pick<AcquireRequest, 'checkpoint'> | Pick<AcquireRequest, 'image'>,
+  from: Pick<AcquireRequest, 'checkpoint' | 'onRestore'> | Pick<AcquireRequest, 'image'>,
 ): Promise<Forked[]> {
   const starting = copies.ids.map((id) =>
     sandboxes.acquire({ ...copyOf(original, id, copies.tags), ...from }).then(

@@ -31,7 +31,7 @@ export async function lend(
     using[Symbol.dispose]()
     throw error
   }
-  const { sandbox, record } = entry
+  const { sandbox } = entry
   if (entry.state === 'paused') {
     using[Symbol.dispose]()
     throw pausedError(entry.id)
@@ -43,12 +43,16 @@ export async function lend(
   return {
     id: entry.id,
     guest: sandbox.guest,
-    env: { ...entry.network?.env, ...record.env },
-    workdir: record.workdir,
-    user: record.user,
+    ...seenBy(entry),
     explain: (error) => explain(entry, error),
     [Symbol.dispose]: () => using[Symbol.dispose](),
   }
+}
+
+/** What a command of a sandbox sees where it doesn't say otherwise. */
+export function seenBy({ network, record }: Entry): Pick<Lent, 'env' | 'workdir' | 'user'> {
+  const { env, workdir, user } = record
+  return { env: { ...network?.env, ...env }, workdir, user }
 }
 
 /** A lost guest is explained by its sandbox's ending, which the node learns a moment later. */

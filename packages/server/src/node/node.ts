@@ -1,5 +1,5 @@
 import type { Clock, Engine } from '@sandlot/engine'
-import type { Resources, Tags } from '@sandlot/protocol'
+import type { Resources } from '@sandlot/protocol'
 import {
   type GradeWorldSpec,
   GuestError,
@@ -18,7 +18,7 @@ import { NO_USAGE } from './ended.ts'
 import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
-import { type Forked, forkMemory } from './fork.ts'
+import { type Copies, type Forked, forkMemory } from './fork.ts'
 import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
@@ -179,8 +179,8 @@ export class Node implements NodePort {
   }
 
   /** Running copies of a sandbox with its memory, a result for each. */
-  fork(original: Entry, ids: readonly string[], tags?: Tags): Promise<Forked[]> {
-    return forkMemory(this.#parts, this.sandboxes, original, { ids, ...(tags ? { tags } : {}) })
+  fork(original: Entry, copies: Copies): Promise<Forked[]> {
+    return forkMemory(this.#parts, this.sandboxes, original, copies)
   }
 
   async putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void> {

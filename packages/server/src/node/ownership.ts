@@ -36,6 +36,8 @@ export const ownershipRecord = z.object({
   parent: z.string().exactOptional(),
   /** Since when it is paused, or about to be: what is found dead with its memory on disk is paused. */
   pausedAtMs: z.number().exactOptional(),
+  /** Its command `onRestore` has not ended: nobody was given it. */
+  unready: z.literal(true).exactOptional(),
   /** How long it was paused in all, before that. */
   pausedMs: z.number().exactOptional(),
   /** Where its streams can be reached. */

@@ -17,6 +17,7 @@ import type {
   NetworkPhase,
   PhaseNetwork,
   Resources,
+  RestoreCommand,
   SandboxEnding,
   SandboxOrigin,
   SandboxState,
@@ -30,7 +31,7 @@ export interface NodePort {
   /**
    * Creates a sandbox with its world `main` open, or finds the one of this id.
    * Waits for room up to `waitMs`. Errors: `image_unknown`, `capacity` (no room in time), `create_failed`, `timeout`, `draining`,
-   * `unsupported`, `sandbox_gone` where the id was used up.
+   * `unsupported`, `on_restore_failed`, `sandbox_gone` where the id was used up.
    */
   acquire(request: AcquireRequest, wait?: NodeWait): Promise<NodeSandbox>
 
@@ -141,6 +142,8 @@ export interface AcquireRequest {
   readonly checkpoint?: string
   /** Id of the image to start from where this machine can't restore that memory. Default: fail with `snapshot_incompatible`. */
   readonly coldInstead?: string
+  /** Runs before anybody is given a sandbox that begins with that memory. `on_restore_failed` where it fails. */
+  readonly onRestore?: RestoreCommand
   /** The sandbox that it is a copy of. */
   readonly parent?: string
 }

@@ -5,7 +5,7 @@ import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
 export interface Recovered {
   /** Found alive, and still wanted. */
   readonly adopted: number
-  /** Found alive, and wanted by nobody, or by a build that ended with its daemon: ended. */
+  /** Found alive, and wanted by nobody, by a build that ended with its daemon, or never given to anybody: ended. */
   readonly stopped: number
   /** Wanted, and dead: their endings are recorded. */
   readonly dead: number
@@ -30,7 +30,7 @@ export async function recoverNode(
   for (const sandbox of found.adopted) {
     const record = records.get(sandbox.id)
     records.delete(sandbox.id)
-    if (record?.owner === BUILD) {
+    if (record?.owner === BUILD || record?.unready) {
       await driver.stop(sandbox, wait)
       await ownership.remove(record.sandbox)
       stopped += 1

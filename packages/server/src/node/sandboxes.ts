@@ -9,6 +9,7 @@ import type {
   Sandbox,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import { bringUp } from './bring-up.ts'
 import { checkEpoch } from './check-epoch.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Commands } from './commands.ts'
@@ -21,13 +22,13 @@ import { Entry, type Stop } from './entry.ts'
 import { diskUse } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
 import { SandboxMemory } from './memory.ts'
-import { openNetwork, reopenNetwork } from './networks.ts'
+import { reopenNetwork } from './networks.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { Ownership, OwnershipRecord } from './ownership.ts'
 import type { AcquireRequest, SandboxEnded } from './port.ts'
-import { putOver, specFor } from './put-over.ts'
+import { putOver } from './put-over.ts'
 import type { Room } from './room.ts'
-import { type SavedMemory, type Starter, startSandbox } from './start.ts'
+import type { Starter } from './start.ts'
 import { stopFirmly } from './stop-firmly.ts'
 
 export interface NodeParts {
@@ -177,22 +178,14 @@ export class NodeSandboxes {
 
   /** From the first request to the open world. Fails with nothing left. */
   async #create(entry: Entry, request: AcquireRequest): Promise<void> {
-    const { room, images, ownership, endings, starter, clock, numbers } = this.#parts
+    const { room, images, endings, clock, numbers } = this.#parts
     const { signal } = entry.abort
     try {
       await endings.forget(entry.id)
       await putOver(images, entry, request)
       entry.room = await room.take(request.resources, { waitMs: request.waitMs ?? 0, signal })
       const startedMs = clock.now()
-      await ownership.put(entry.record)
-      const memory = this.#memoryOf(entry, request)
-      const { sandbox, origin } = await startSandbox(starter, specFor(entry), signal, memory)
-      entry.origin = origin
-      entry.sandbox = sandbox
-      await openNetwork(this.#parts, entry, sandbox, { signal }).catch(async (error) => {
-        await stopFirmly(sandbox, this.#parts)
-        throw error
-      })
+      const origin = await bringUp(this.#parts, entry, request)
       entry.createMs = clock.now() - startedMs
       if (signal.aborted) {
         await this.#stop(entry)
@@ -200,7 +193,7 @@ export class NodeSandboxes {
       }
       numbers.created(origin, entry.createMs)
       entry.openedAtMs = clock.now()
-      this.#opened(entry, sandbox)
+      this.#opened(entry, entry.sandbox as Sandbox)
     } catch (error) {
       await this.#failed(entry)
       throw await creationError(entry, error, this.#parts)
@@ -219,19 +212,6 @@ export class NodeSandboxes {
     if (entry.sandbox !== sandbox || entry.state !== 'running' || this.#letGo) return
     entry.move('stopping')
     await this.#stop(entry)
-  }
-
-  #memoryOf(entry: Entry, request: AcquireRequest): SavedMemory | undefined {
-    const { checkpoint, coldInstead: image } = request
-    const { images, ownership, checkpoints } = this.#parts
-    if (checkpoint === undefined) return undefined
-    const cold = async (id: string) => {
-      await putOver(images, entry, { ...request, image: id })
-      await ownership.put(entry.record)
-      return specFor(entry)
-    }
-    const path = checkpoints.path(checkpoint)
-    return { path, ...(image === undefined ? {} : { cold: () => cold(image) }) }
   }
 
   /** Ends what runs, and records how it ended. Also for one that died alone: the driver removes what it left. */

@@ -25,10 +25,10 @@ export function runHandlers(
   return {
     createRun: async ({ caller, body }) => {
       const start = startOf(await startPoints.resolve(caller.project, body.from), body)
-      const { image: from, checkpoint, coldInstead, ...rest } = start
-      const cold = coldInstead === undefined ? {} : { coldInstead }
-      const memory = checkpoint === undefined ? {} : { memory: { checkpoint, ...cold } }
-      return await coordinator.createRun(caller.project, { ...body, ...rest, from, ...memory })
+      const { image: from, checkpoint, coldInstead, onRestore, ...rest } = start
+      const memory = defined({ checkpoint, coldInstead, onRestore })
+      const saved = checkpoint === undefined ? {} : { memory }
+      return await coordinator.createRun(caller.project, { ...body, ...rest, from, ...saved })
     },
     listRuns: ({ caller, query, signal }) =>
       coordinator.listRuns(caller.project, defined(query), { signal }),

@@ -54,11 +54,12 @@ async function fork(
   const ids = Array.from({ length: body.count }, (_, n) =>
     key === undefined ? newId('sandbox') : idFromKey('sandbox', caller.project, `${key}/${n}`),
   )
+  const { tags, onRestore } = body
   const original = await entryFor(node, call, nowMs)
   const forked =
     body.kind === 'filesystem'
-      ? await forkFiles(call, original, { ids, tags: body.tags })
-      : await node.fork(original, ids, body.tags)
+      ? await forkFiles(call, original, { ids, tags })
+      : await node.fork(original, { ids, tags, onRestore })
   const items = forked.map((each) =>
     'entry' in each ? { sandbox: liveView(each.entry) } : toSandlotError(each.error).toEnvelope(),
   )

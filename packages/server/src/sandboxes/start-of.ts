@@ -5,6 +5,7 @@ import {
   type SandboxCreate,
   SandlotError,
 } from '@sandlot/protocol'
+import type { RunMemory } from '../coordinator/port.ts'
 import type { AcquireRequest } from '../node/port.ts'
 import type { SavedMemory, StartPoint } from '../start-points.ts'
 
@@ -16,7 +17,7 @@ export type StartWishes = Pick<
 
 type Start = Pick<
   AcquireRequest,
-  'image' | 'resources' | 'env' | 'workdir' | 'user' | 'checkpoint' | 'coldInstead'
+  'image' | 'resources' | 'env' | 'workdir' | 'user' | keyof RunMemory
 >
 
 /** What is started: over an image, or from the memory of a snapshot, whose commands go on seeing what they saw. */
@@ -39,6 +40,7 @@ export function startOf({ image, resources, memory }: StartPoint, wishes: StartW
     workdir: workdir ?? memory.workdir,
     user: user ?? memory.user,
     checkpoint: memory.checkpoint,
+    ...(memory.onRestore ? { onRestore: memory.onRestore } : {}),
     ...(wishes.ifIncompatible === 'cold' ? { coldInstead: image } : {}),
   }
 }

@@ -1,4 +1,4 @@
-import { SNAPSHOT_KINDS, tags } from '@sandlot/protocol'
+import { restoreCommand, SNAPSHOT_KINDS, tags } from '@sandlot/protocol'
 import { z } from 'zod'
 
 const range = z.object({ request: z.number(), limit: z.number() })
@@ -16,6 +16,8 @@ export const memoryRecord = z.object({
   env: z.record(z.string(), z.string()),
   workdir: z.string(),
   user: z.string(),
+  /** Runs in all that start from it. */
+  onRestore: restoreCommand.exactOptional(),
 })
 export type MemoryRecord = z.infer<typeof memoryRecord>
 

@@ -132,8 +132,9 @@ export class Snapshots {
 
   async view({ memory, ...record }: SnapshotRecord): Promise<SnapshotView> {
     if (memory === undefined) return record
-    const { runtime, cpuFeatures, resources } = memory
-    return { ...record, needs: { runtime, cpuFeatures, resources } }
+    const { runtime, cpuFeatures, resources, onRestore } = memory
+    const needs = { runtime, cpuFeatures, resources }
+    return { ...record, needs, ...(onRestore ? { onRestore } : {}) }
   }
 
   /** The snapshot that keeps an image. */

@@ -20,7 +20,7 @@ export interface MemoryTaking {
 /**
  * Saves the memory of a running sandbox, and its files besides, which a cold start has; the sandbox goes on. It is offered once a trial
  * has come up from it. What fails leaves nothing.
- * @throws SandlotError `unsupported` where the sandbox was not made for it, `snapshot_failed`, `disk_full`, `capacity`
+ * @throws SandlotError `unsupported` where the sandbox was not made for it, `snapshot_failed`, `on_restore_failed`, `disk_full`, `capacity`
  */
 export async function takeMemory(
   services: SnapshotServices,
@@ -60,7 +60,7 @@ async function take(
 ): Promise<SnapshotRecord> {
   const { node, snapshots, now } = services
   const { project, lent, body, id, checkpoint, signal } = taking
-  const { name, tags = {} } = body
+  const { name, tags = {}, onRestore } = body
   const { image, from, sizeBytes } = await takeFiles(services, lent, [], signal)
   const saved = await node.sandboxes.memory.save(entry, checkpoint)
   const { image: below, resources, env, workdir, user } = entry.record
@@ -79,20 +79,25 @@ async function take(
     sandbox: lent.id,
     sizeBytes: sizeBytes + saved.sizeBytes,
     createdAtMs: now(),
-    memory: { checkpoint, below, resources, runtime, cpuFeatures, env, workdir, user },
+    memory: {
+      ...{ checkpoint, below, resources, runtime, cpuFeatures, env, workdir, user },
+      ...(onRestore ? { onRestore } : {}),
+    },
   })
 }
 
-/** Starts one sandbox from it, asks it for a sign of life, and ends it. */
+/** Starts one copy from it, asks it for a sign of life, and ends it. */
 async function tryOut(
   { node }: SnapshotServices,
-  { image, resources }: OwnershipRecord,
-  { checkpoint, waitMs, signal }: Try,
+  { image, resources, env, workdir, user, network }: OwnershipRecord,
+  { checkpoint, waitMs, signal, body: { onRestore } }: Try,
 ): Promise<void> {
   const sandbox = newId('sandbox')
   const who = { project: '', owner: BUILD, epoch: 0 }
   try {
-    await node.acquire({ sandbox, image, resources, ...who, checkpoint, waitMs }, { signal })
+    const like = { image, resources, env, workdir, user, network }
+    const from = { checkpoint, ...(onRestore ? { onRestore } : {}) }
+    await node.acquire({ sandbox, ...like, ...who, ...from, waitMs }, { signal })
     using lent = await node.sandboxes.lend(sandbox, { signal })
     await lent.guest.exec.list({ signal })
   } catch (error) {

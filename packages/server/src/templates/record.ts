@@ -21,7 +21,8 @@ export type TemplateRecord = z.infer<typeof templateRecord>
  * The id of what a request prepares over an image: the same content is the same template, whoever asks. Names and tags are no content.
  */
 export function templateId(project: string, image: string, input: TemplateCreate): string {
-  const { snapshot = 'filesystem', resources, start, ready } = input
-  const content = [project, image, snapshot, resources ?? null, start ?? null, ready ?? null]
+  const { snapshot = 'filesystem', resources, start, ready, onRestore } = input
+  const known = [project, image, snapshot, resources ?? null, start ?? null, ready ?? null]
+  const content = onRestore ? [...known, onRestore] : known
   return formatId('template', createHash('sha256').update(JSON.stringify(content)).digest())
 }

@@ -50,7 +50,8 @@ async function save(
     onLog('save its memory')
     started[Symbol.dispose]()
     // A name would be taken from somebody's snapshot.
-    const body = { kind: 'memory' as const, tags: input.tags ?? {} }
+    const { tags = {}, onRestore } = input
+    const body = { kind: 'memory' as const, tags, ...(onRestore ? { onRestore } : {}) }
     return (await takeMemory(services, { project, lent, body, id, waitMs, signal })).id
   } finally {
     await node.release({ sandbox, reason: 'its memory is saved, or it could not be' })

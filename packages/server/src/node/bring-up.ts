@@ -1,0 +1,62 @@
+import type { SandboxOrigin } from '@sandlot/protocol'
+import type { Entry } from './entry.ts'
+import { seenBy } from './lend.ts'
+import { openNetwork } from './networks.ts'
+import { runOnRestore } from './on-restore.ts'
+import type { AcquireRequest } from './port.ts'
+import { putOver, specFor } from './put-over.ts'
+import type { NodeParts } from './sandboxes.ts'
+import { type SavedMemory, startSandbox } from './start.ts'
+import { stopFirmly } from './stop-firmly.ts'
+
+/**
+ * From a place in the register to a sandbox in which its owner's commands can run: started, with its way out, and after its
+ * `onRestore`. What fails leaves nothing in the machine; what a killed daemon leaves is recorded as `unready`.
+ */
+export async function bringUp(
+  parts: NodeParts,
+  entry: Entry,
+  request: AcquireRequest,
+): Promise<SandboxOrigin> {
+  const { ownership, starter } = parts
+  const { signal } = entry.abort
+  const onRestore = request.checkpoint === undefined ? undefined : request.onRestore
+  if (onRestore) entry.record = { ...entry.record, unready: true }
+  await ownership.put(entry.record)
+  const memory = memoryOf(parts, entry, request)
+  const { sandbox, origin } = await startSandbox(starter, specFor(entry), signal, memory)
+  entry.origin = origin
+  entry.sandbox = sandbox
+  try {
+    await openNetwork(parts, entry, sandbox, { signal })
+    // Nothing is restored by a cold start.
+    if (onRestore && origin !== 'cold') {
+      await runOnRestore(sandbox, seenBy(entry), onRestore, signal)
+    }
+    if (onRestore) {
+      const { unready: _, ...ready } = entry.record
+      entry.record = ready
+      await ownership.put(ready)
+    }
+    return origin
+  } catch (error) {
+    await stopFirmly(sandbox, parts)
+    throw error
+  }
+}
+
+function memoryOf(
+  { images, ownership, checkpoints }: NodeParts,
+  entry: Entry,
+  request: AcquireRequest,
+): SavedMemory | undefined {
+  const { checkpoint, coldInstead: image } = request
+  if (checkpoint === undefined) return undefined
+  const cold = async (id: string) => {
+    await putOver(images, entry, { ...request, image: id })
+    await ownership.put(entry.record)
+    return specFor(entry)
+  }
+  const path = checkpoints.path(checkpoint)
+  return { path, ...(image === undefined ? {} : { cold: () => cold(image) }) }
+}

@@ -1,0 +1,24 @@
+import type { NodeExecEnd } from './port.ts'
+
+const SAID_CHARS = 2_048
+
+/** `exited with 3: <the last lines it said>`. */
+export function endedHow(
+  end: Pick<NodeExecEnd, 'exitCode' | 'signal' | 'stdout' | 'stderr'>,
+): string {
+  const how =
+    end.exitCode === null ? `was ended by signal ${end.signal}` : `exited with ${end.exitCode}`
+  return withWords(how, end)
+}
+
+/** What happened, and the last that the command said about it. */
+export function withWords(
+  what: string,
+  { stdout, stderr }: Pick<NodeExecEnd, 'stdout' | 'stderr'>,
+): string {
+  const said = Buffer.from(stderr.length > 0 ? stderr : stdout)
+    .toString()
+    .trim()
+    .slice(-SAID_CHARS)
+  return said === '' ? what : `${what}: ${said}`
+}
