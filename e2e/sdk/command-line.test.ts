@@ -40,3 +40,15 @@ test('what was deleted is said', async () => {
     })
   }
 })
+
+test('a sandbox is shown with what it may reach', async () => {
+  await using daemon = await startFakeDaemon()
+  const { id: from } = await daemon.image()
+  const network = { allow: ['api.example.org'] }
+  await using sandbox = await daemon.client().sandboxes.create({ from, network })
+  const shown = await sandlot(daemon, 'sandbox', 'show', sandbox.id)
+  expect(JSON.parse(shown.stdout)).toMatchObject({
+    ...{ id: sandbox.id, state: 'running' },
+    network: { phase: 'agent', allows: { setup: 'none', agent: network, grade: 'none' } },
+  })
+})

@@ -117,6 +117,11 @@ function addSandboxVerbs(program: Command): void {
     .option('--or-cold', 'start from the files of a memory snapshot that can’t be restored here')
     .action(async (options) => (await import('./commands/sandboxes.ts')).createCommand(options))
   sandbox
+    .command('show')
+    .description('a sandbox as JSON: its state, limits and use, and what its network policy allows')
+    .argument('<id>')
+    .action(async (id) => (await import('./commands/sandboxes.ts')).showCommand(id))
+  sandbox
     .command('exec')
     .description('run a command; its exit code is ours')
     .argument('<id>')

@@ -31,6 +31,13 @@ export type NetworkPolicy = z.infer<typeof networkPolicy>
 export const NETWORK_PHASES = ['setup', 'agent', 'grade'] as const
 export type NetworkPhase = (typeof NETWORK_PHASES)[number]
 
+/** What a sandbox may reach: the phase that is in force, and what each phase allows. A sandbox of no run is in `agent`. */
+export const networkView = z.object({
+  phase: z.enum(NETWORK_PHASES),
+  allows: z.object({ setup: networkPolicy, agent: networkPolicy, grade: networkPolicy }),
+})
+export type NetworkView = z.infer<typeof networkView>
+
 /** The policies of a run's phases; a missing one is `none`. */
 export const phaseNetwork = z
   .object({

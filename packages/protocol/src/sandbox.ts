@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { idOf } from './ids.ts'
 import { environment, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
-import { networkPolicy } from './network.ts'
+import { networkPolicy, networkView } from './network.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 import { wholeText } from './whole-text.ts'
@@ -30,7 +30,10 @@ export const sandboxCreate = z
     env: environment.optional(),
     workdir: workingDirectory.optional(),
     user: userName.optional(),
-    /** How long it lives with no exec, stream, port connection or lease. Default 10 minutes. */
+    /**
+     * How long it lives with no exec, stream, port connection or lease. Default 10 minutes. What its own processes have open to other
+     * hosts does not count.
+     */
     keepWarm: durationOf(LIMITS.lifeMsMin, '10 minutes').optional(),
     /** How long it lives at most. Default: no end. */
     lifetime: durationOf(LIMITS.lifeMsMin, 'no end').optional(),
@@ -84,6 +87,7 @@ export const sandboxView = z.object({
   tags,
   env: z.record(z.string(), z.string()),
   workdir: z.string(),
+  network: networkView,
   createdAtMs: z.number(),
   /** From the request to the world being open. */
   createMs: z.number().optional(),

@@ -51,6 +51,11 @@ export const SERVER_LIMITS = {
   /** Endings that are remembered, and for how long. */
   endings: 10_000,
   endingMs: 60 * 60_000,
+  /** Lines in the log about the connections of one sandbox, in a minute and in all; each connection is counted. */
+  connectionLinesAMinute: 16,
+  connectionLines: 256,
+  /** How often it is written down what sandboxes sent and got: a daemon that is killed forgets no more. */
+  networkBytesEveryMs: 30_000,
   /** How often sandboxes past their time are looked for. */
   reapEveryMs: 1_000,
   /** Sandboxes ended by one look. */

@@ -37,6 +37,11 @@ export async function psCommand({ all, json }: ListOptions): Promise<void> {
   printLine(formatTable(['ID', 'STATE', 'AGE', 'IMAGE', 'MEMORY LIMIT', 'OWNER', 'ENDING'], rows))
 }
 
+export async function showCommand(id: string): Promise<void> {
+  await using client = new Sandlot()
+  printJson(await (await client.sandboxes.get(id)).view())
+}
+
 export interface CreateOptions {
   readonly from: string
   readonly memory?: string

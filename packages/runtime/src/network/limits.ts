@@ -26,8 +26,6 @@ export const NETWORK_LIMITS = {
   nameLength: 253,
   /** Addresses of one name that are looked at. */
   addresses: 32,
-  /** Different targets of one sandbox that are logged; all are counted. */
-  loggedTargets: 256,
   /** A file with settings of the machine. */
   settingsBytes: 2 ** 20,
   /** How long the machine's settings are taken as they were read. */

@@ -26,7 +26,11 @@ export function endedOf(
     atMs: how.atMs,
     flags: [...how.flags],
     ...(how.gradeOpened ? { gradeOpened: true } : {}),
-    usage: { ...how.fate.usage, diskBytes: how.diskBytes, networkBytes: how.networkBytes ?? 0 },
+    usage: {
+      ...how.fate.usage,
+      diskBytes: how.diskBytes,
+      networkBytes: how.networkBytes ?? record.networkBytes ?? 0,
+    },
   }
 }
 

@@ -83,6 +83,8 @@ export class Entry {
   /** Its image cannot be removed meanwhile. */
   pinned: PinnedImage | undefined
   #busy: Promise<void> | undefined
+  /** Of ways out that it had before. */
+  #networkBytesBefore: number
   #uses = 0
   #usedAtMs: number
 
@@ -90,6 +92,7 @@ export class Entry {
     this.id = record.sandbox
     this.record = record
     this.#usedAtMs = record.createdAtMs
+    this.#networkBytesBefore = record.networkBytes ?? 0
     const { promise, resolve } = Promise.withResolvers<SandboxEnded>()
     this.over = promise
     this.end = resolve
@@ -118,6 +121,24 @@ export class Entry {
       if (this.#busy === settled) this.#busy = undefined
     })
     return done
+  }
+
+  /** To and from other hosts, since its beginning. */
+  get networkBytes(): number {
+    return this.#networkBytesBefore + (this.network?.bytes ?? 0)
+  }
+
+  /** Its record, with what it has sent and got until now. */
+  get counted(): OwnershipRecord {
+    const { networkBytes, record } = this
+    return networkBytes > 0 ? { ...record, networkBytes } : record
+  }
+
+  /** Its way out is over; another one counts on. */
+  closeNetwork(): void {
+    this.network?.close()
+    this.#networkBytesBefore = this.networkBytes
+    this.network = undefined
   }
 
   move(to: EntryState): void {
@@ -184,7 +205,8 @@ export class Entry {
   view(): NodeSandbox {
     const { hostname: _, keepWarmMs: __, lifetimeMs: ___, endpoint: ____, ...shown } = this.record
     const { network: _____, phase: ______, ...record } = shown
-    const { pausedAtMs: _______, pausedMs: ________, unready: _________, ...told } = record
+    const { pausedAtMs: _______, pausedMs: ________, ...rest } = record
+    const { unready: _________, networkBytes: __________, ...told } = rest
     return {
       ...told,
       state: this.shownState,

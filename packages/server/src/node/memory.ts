@@ -37,7 +37,7 @@ export class SandboxMemory {
       const { driver, clock, checkpoints, ownership } = this.#parts
       const sandbox = checkpointable(entry)
       entry.move('pausing')
-      const running = entry.record
+      const running = entry.counted
       const pausedAtMs = clock.now()
       try {
         await checkpoints.remove(entry.id)
@@ -53,8 +53,7 @@ export class SandboxMemory {
         this.#register.unchanged(entry)
         throw toSandlotError(error)
       }
-      entry.network?.close()
-      entry.network = undefined
+      entry.closeNetwork()
       entry.sandbox = undefined
       entry.move('paused')
       entry.room?.[Symbol.dispose]()

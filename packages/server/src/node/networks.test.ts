@@ -1,8 +1,11 @@
 import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import type { PhaseNetwork } from '@sandlot/protocol'
-import type { Sandbox } from '@sandlot/runtime'
-import { expect, test } from 'vitest'
+import { FakeDriver, FakeMachine, type Sandbox } from '@sandlot/runtime'
+import { expect, test, vi } from 'vitest'
+import { createManualClock } from '../coordinator/simulated/clock.ts'
 import { openNode } from '../testing/node.ts'
+import type { Entry } from './entry.ts'
 import { Node } from './node.ts'
 
 type Relay = Sandbox['guest']['relay'] & { port?: number; connect(): NodeJS.ReadWriteStream }
@@ -21,6 +24,7 @@ async function askedFor(node: Node, id: string, host: string): Promise<string> {
   const connection = relayOf(node, id).connect()
   connection.write(`CONNECT ${host} HTTP/1.1\r\n\r\n`)
   const [answer] = await once(connection, 'data')
+  connection.end()
   return String(answer)
 }
 
@@ -78,4 +82,51 @@ test('a restart finds the phase again', async () => {
   expect(await askedFor(next, sandbox, '127.0.0.1:1')).toContain(NOT_ALLOWED)
   await next.enterPhase({ sandbox, phase: 'grade' })
   expect(await askedFor(next, sandbox, '127.0.0.1:2')).toContain(ALLOWED)
+})
+
+/** Says one thing to whoever connects. */
+async function greeter(): Promise<Server & AsyncDisposable> {
+  const server = createServer((socket) => socket.end('hello').resume())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return server
+}
+
+test('what it has sent and got is counted on, through a pause, a restart and a crash', async () => {
+  await using server = await greeter()
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const clock = createManualClock()
+  const machine = new FakeMachine()
+  const capabilities = { memorySnapshot: true }
+  await using at = await openNode({ machine, capabilities, node: { clock } })
+  const network = { agent: { allow: [host] } }
+  const { sandbox: id } = await at.node.acquire(
+    at.request({ network, checkpointable: true, owner: 'client' }),
+  )
+  const entryOf = (node: Node) => node.sandboxes.entries.get(id) as Entry
+  const greeted = async (node: Node, bytes: number) => {
+    expect(await askedFor(node, id, host)).toContain('HTTP/1.1 200')
+    await vi.waitFor(() => expect(entryOf(node).networkBytes).toBe(bytes))
+  }
+  await greeted(at.node, 5)
+  await at.node.sandboxes.memory.pause(entryOf(at.node))
+  await at.node.sandboxes.memory.resume(entryOf(at.node), {
+    waitMs: 0,
+    signal: new AbortController().signal,
+  })
+  await greeted(at.node, 10)
+  // Written down when the daemon ends, and without that now and then.
+  await at.node.close('keep')
+  const next = await Node.open({ ...at.given, driver: new FakeDriver({ machine, capabilities }) })
+  await next.recover()
+  await greeted(next, 15)
+  clock.advance(30_000)
+  await vi.waitFor(() => expect(entryOf(next).record.networkBytes).toBe(15))
+  const last = await Node.open({ ...at.given, driver: new FakeDriver({ machine, capabilities }) })
+  await last.recover()
+  await greeted(last, 20)
+  expect(await last.release({ sandbox: id, reason: 'over' })).toMatchObject({
+    usage: { networkBytes: 20 },
+  })
+  await last.close('stop')
 })

@@ -1,19 +1,15 @@
+import type { Clock } from '@sandlot/engine'
 import { NETWORK_PHASES, type NetworkPhase } from '@sandlot/protocol'
-import {
-  allowsAnything,
-  type MachineNetwork,
-  NETWORK_LIMITS,
-  type RelayNews,
-  type Sandbox,
-  SandboxNetwork,
-} from '@sandlot/runtime'
+import { allowsAnything, type MachineNetwork, type Sandbox, SandboxNetwork } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import type { Entry } from './entry.ts'
+import { connectionLog } from './network-log.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { Ownership, OwnershipRecord } from './ownership.ts'
 import type { GraderWorld } from './port.ts'
 
 export interface NetworkParts {
+  readonly clock: Clock
   readonly network: MachineNetwork
   readonly ownership: Ownership
   readonly numbers: NodeNumbers
@@ -34,13 +30,18 @@ export async function openNetwork(
 ): Promise<void> {
   const { record } = entry
   if (!hasNetwork(record)) return
+  const { clock, log, numbers } = parts
+  const logged = connectionLog({ log, now: () => clock.now() }, entry.id)
   entry.network = await SandboxNetwork.open(
     sandbox.guest,
     {
       machine: parts.network,
       policy: record.network[record.phase] ?? 'none',
       world: entry.gradeOpened ? 'grade' : 'main',
-      onNews: tellOnce(parts, entry.id),
+      onNews: (news) => {
+        numbers.connected(news.outcome)
+        logged(news)
+      },
     },
     wait,
   )
@@ -68,21 +69,9 @@ export async function enterPhase(
   const { network } = entry
   if (!network) return
   if (entry.record.phase !== phase) {
-    entry.record = { ...entry.record, phase }
+    entry.record = { ...entry.counted, phase }
     // First what a restart finds: it must not give an agent what its set-up had.
     await parts.ownership.put(entry.record)
   }
   await network.enter(entry.record.network[phase] ?? 'none', world)
-}
-
-/** Every connection is counted; each target is logged once, for as many targets as there is room. */
-function tellOnce({ numbers, log }: NetworkParts, sandbox: string): (news: RelayNews) => void {
-  const logged = new Set<string>()
-  return (news) => {
-    numbers.connected(news.outcome)
-    const key = `${news.target} ${news.outcome}`
-    if (logged.has(key) || logged.size >= NETWORK_LIMITS.loggedTargets) return
-    logged.add(key)
-    log.info({ sandbox, ...news }, `a connection out of a sandbox: ${news.outcome}`)
-  }
 }

@@ -19,6 +19,7 @@ import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
+import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
@@ -74,7 +75,7 @@ export class Node implements NodePort {
   readonly creations: Creations
   readonly endingsKnown: Endings
   readonly #parts: NodeParts
-  #reaper: Disposable | undefined
+  readonly #periodic = new DisposableStack()
   #closed: Promise<void> | undefined
 
   private constructor(parts: NodeParts) {
@@ -108,7 +109,8 @@ export class Node implements NodePort {
 
   async recover(wait?: { readonly signal?: AbortSignal }): Promise<Recovered> {
     const recovered = await recoverNode(this.#parts, this.sandboxes, wait)
-    this.#reaper = reapPastTime(this.sandboxes, this.#parts.clock)
+    this.#periodic.use(reapPastTime(this.sandboxes, this.#parts.clock))
+    this.#periodic.use(keepNetworkBytes(this.#parts, this.sandboxes.entries))
     return recovered
   }
 
@@ -234,9 +236,12 @@ export class Node implements NodePort {
   }
 
   async #close(sandboxes: 'stop' | 'keep'): Promise<void> {
-    this.#reaper?.[Symbol.dispose]()
+    this.#periodic.dispose()
     await this.pool.close()
-    if (sandboxes === 'keep') return this.sandboxes.letGo()
+    if (sandboxes === 'keep') {
+      this.sandboxes.letGo()
+      return await writeNetworkBytes(this.#parts, this.sandboxes.entries)
+    }
     const stop = { kind: 'shutdown', detail: 'the daemon was stopped' } as const
     // Nothing of a paused one is in this machine; it waits for the next daemon.
     const all = [...this.sandboxes.entries.values()].filter(({ state }) => state !== 'paused')

@@ -239,7 +239,7 @@ export class NodeSandboxes {
       flags: entry.flags,
       gradeOpened: entry.gradeOpened,
       diskBytes,
-      networkBytes: entry.network?.bytes ?? 0,
+      networkBytes: entry.networkBytes,
       atMs: clock.now(),
     })
     try {

@@ -42,6 +42,17 @@ test('a sandbox is made, listed by tag, looked at, stopped, and still tells how 
   expect(await at.exec(made.id, 'true')).toMatchObject({ status: 410, code: 'sandbox_gone' })
 })
 
+test('a sandbox shows what it may reach, also when it has ended', async () => {
+  await using at = await startTestDaemon()
+  const policy = { allow: ['api.example.org'], packages: true }
+  const network = { phase: 'agent', allows: { setup: 'none', agent: policy, grade: 'none' } }
+  const made = await at.sandbox({ network: policy })
+  expect(made.network).toEqual(network)
+  expect((await at.ask('GET', `/v1/sandboxes/${made.id}`)).json).toMatchObject({ network })
+  expect((await at.ask('DELETE', `/v1/sandboxes/${made.id}`)).json).toMatchObject({ network })
+  expect((await at.sandbox()).network.allows.agent).toBe('none')
+})
+
 test('a sandbox that dies alone tells why, to whoever asks for it', async () => {
   await using at = await startTestDaemon({ script: () => ({ hangs: true }) })
   const [oom, lost] = [await at.sandbox(), await at.sandbox()]

@@ -84,7 +84,7 @@ async function get(node: Node, call: Call<'getSandbox'>, nowMs: number): Promise
     const usage = await node.usage(entry)
     return {
       ...liveView(entry),
-      ...(usage ? { usage: { ...usage, networkBytes: entry.network?.bytes ?? 0 } } : {}),
+      ...(usage ? { usage: { ...usage, networkBytes: entry.networkBytes } } : {}),
     }
   }
   return endedView(findEnding(node, id, call.caller.project, nowMs))

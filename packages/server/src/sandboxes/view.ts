@@ -25,6 +25,7 @@ export function endedView({ ended, record }: Ending): SandboxView {
 }
 
 function base(record: OwnershipRecord): Omit<SandboxView, 'state'> {
+  const { setup = 'none', agent = 'none', grade = 'none' } = record.network
   return {
     id: record.sandbox,
     project: record.project,
@@ -35,6 +36,7 @@ function base(record: OwnershipRecord): Omit<SandboxView, 'state'> {
     tags: record.tags,
     env: record.env,
     workdir: record.workdir,
+    network: { phase: record.phase, allows: { setup, agent, grade } },
     createdAtMs: record.createdAtMs,
     endpoint: record.endpoint,
     ...(record.checkpointable ? { checkpointable: true } : {}),
