@@ -62,6 +62,8 @@ export const SERVER_LIMITS = {
   reapsAtOnce: 64,
   /** Endings that nobody has read yet, for one reader. */
   endingsWaiting: 10_000,
+  /** Layers that are mounted ahead; an image of more is mounted when it is asked for. */
+  layersAhead: 16,
   /** How long the pool leaves the processors to whoever took a blank, before it starts the next. */
   refillDelayMs: 50,
   /** First wait after a failed refill of the pool; doubled each time up to the second. */

@@ -7,7 +7,7 @@
  * ```
  */
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { idOf, imageView } from '@sandlot/protocol'
@@ -21,6 +21,9 @@ export const STORE_LOCK = 'store'
 /** A last use within this time of the one before is not written down. */
 const TOUCH_MS = 10_000
 
+/** Records that are kept in memory. */
+const RECORDS_KNOWN = 256
+
 const imageIdSchema = idOf('image')
 const recordSchema = imageView.extend({ intermediate: z.boolean().optional() })
 type ImageRecord = z.infer<typeof recordSchema>
@@ -30,6 +33,8 @@ const KEY = /^[0-9a-f]{64}$/
 export class ImageFiles {
   readonly directory: string
   readonly #touchedAtMs = new Map<string, number>()
+  /** Records as they were read, oldest first. */
+  readonly #known = new Map<string, { readonly stamp: string; readonly image: Image }>()
 
   private constructor(directory: string) {
     this.directory = directory
@@ -71,9 +76,20 @@ export class ImageFiles {
   }
 
   async find(id: string): Promise<Image | undefined> {
-    if (!imageIdSchema.safeParse(id).success) return undefined
-    const document = await readJson(join(this.directory, 'images', `${id}.json`))
-    return document === undefined ? undefined : this.#image(recordSchema.parse(document))
+    const known = this.findKnown(id)
+    if (known || !imageIdSchema.safeParse(id).success) return known
+    const stamp = stampOf(this.#recordPath(id))
+    const document = await readJson(this.#recordPath(id))
+    if (document === undefined) return undefined
+    const image = this.#image(recordSchema.parse(document))
+    if (stamp !== undefined) this.#remember(image, stamp)
+    return image
+  }
+
+  /** An image whose record was read before and is still the same file: known at once. */
+  findKnown(id: string): Image | undefined {
+    const known = this.#known.get(id)
+    return known && stampOf(this.#recordPath(id)) === known.stamp ? known.image : undefined
   }
 
   /** The image of a source, when it and all its layers are there. */
@@ -180,6 +196,13 @@ export class ImageFiles {
     return { freedBytes }
   }
 
+  #remember(image: Image, stamp: string): void {
+    this.#known.delete(image.id)
+    this.#known.set(image.id, { stamp, image })
+    const [oldest] = this.#known.keys()
+    if (this.#known.size > RECORDS_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+  }
+
   #recordPath(id: string): string {
     return join(this.directory, 'images', `${id}.json`)
   }
@@ -212,6 +235,12 @@ export async function fileDigest(path: string): Promise<string> {
   for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }))
     hash.update(chunk)
   return `sha256:${hash.digest('hex')}`
+}
+
+/** Another one is another file: none is ever changed in place. */
+function stampOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found && `${found.ino} ${found.birthtimeNs} ${found.size}`
 }
 
 async function isPresent(layer: ImageLayer): Promise<boolean> {

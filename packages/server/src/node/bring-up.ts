@@ -6,7 +6,8 @@ import { runOnRestore } from './on-restore.ts'
 import type { AcquireRequest } from './port.ts'
 import { putOver, specFor } from './put-over.ts'
 import type { NodeParts } from './sandboxes.ts'
-import { type SavedMemory, startSandbox } from './start.ts'
+import type { SavedMemory } from './start.ts'
+import { startOwned } from './start-owned.ts'
 import { stopFirmly } from './stop-firmly.ts'
 
 /**
@@ -18,13 +19,12 @@ export async function bringUp(
   entry: Entry,
   request: AcquireRequest,
 ): Promise<SandboxOrigin> {
-  const { ownership, starter } = parts
+  const { ownership } = parts
   const { signal } = entry.abort
   const onRestore = request.checkpoint === undefined ? undefined : request.onRestore
   if (onRestore) entry.record = { ...entry.record, unready: true }
-  await ownership.put(entry.record)
   const memory = memoryOf(parts, entry, request)
-  const { sandbox, origin } = await startSandbox(starter, specFor(entry), signal, memory)
+  const { sandbox, origin } = await startOwned(parts, entry, memory)
   entry.origin = origin
   entry.sandbox = sandbox
   try {

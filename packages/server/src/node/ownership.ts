@@ -50,8 +50,8 @@ export type OwnershipRecord = z.infer<typeof ownershipRecord>
 const PREFIX = 'sandbox/'
 
 /**
- * The durable list of sandboxes that somebody wants. A record is written before the sandbox is made and removed after it has ended,
- * so a sandbox without one is nobody's and may be ended.
+ * The durable list of sandboxes that somebody wants. A record is there before anybody hears of the sandbox and is removed after it has
+ * ended, so a sandbox without one is nobody's and may be ended.
  */
 export class Ownership {
   readonly #engine: Engine

@@ -1,5 +1,5 @@
 import type { Clock } from '@sandlot/engine'
-import type { Blank, RuntimeDriver } from '@sandlot/runtime'
+import type { Blank, Layer, RuntimeDriver } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Creations } from './creations.ts'
@@ -23,7 +23,10 @@ export class BlankPool {
   readonly #log: Logger
   readonly #target: number
   readonly #closing = new AbortController()
-  readonly #ready = new Set<Blank>()
+  /** What waits, longest first, with the digests of the layers that it has. */
+  readonly #ready = new Map<Blank, ReadonlySet<string>>()
+  /** Those of the image that was asked for last: what is started now has them, as the next one is likely to be over it too. */
+  #layers: readonly Layer[] = []
   readonly #starts = new Set<Promise<void>>()
   #open = false
   #hits = 0
@@ -66,9 +69,10 @@ export class BlankPool {
     this.#refill()
   }
 
-  /** The blank that has waited longest; its place is filled again, a little later. */
-  take(): Blank | undefined {
-    const blank = this.#ready.values().next().value
+  /** A blank with these layers where there is one, else the one that has waited longest; its place is filled again, a little later. */
+  take(layers: readonly Layer[]): Blank | undefined {
+    this.#layers = layers.length > SERVER_LIMITS.layersAhead ? [] : layers
+    const blank = this.#withLayers(layers) ?? this.#ready.keys().next().value
     if (!blank) {
       if (this.#target > 0) this.#misses += 1
       return undefined
@@ -84,9 +88,15 @@ export class BlankPool {
     this.#open = false
     this.#closing.abort(new Error('the pool is closed'))
     await Promise.allSettled(this.#starts)
-    const blanks = [...this.#ready]
+    const blanks = [...this.#ready.keys()]
     this.#ready.clear()
     await Promise.allSettled(blanks.map((blank) => this.#driver.stop(blank)))
+  }
+
+  #withLayers(layers: readonly Layer[]): Blank | undefined {
+    const has = ([, mounted]: [Blank, ReadonlySet<string>]) =>
+      layers.every(({ digest }) => mounted.has(digest))
+    return [...this.#ready].find(has)?.[0]
   }
 
   #refill(): void {
@@ -102,12 +112,13 @@ export class BlankPool {
 
   async #start(): Promise<void> {
     const { signal } = this.#closing
+    const layers = this.#layers
     try {
       const blank = await this.#creations.run(
         'ahead',
         () => {
           const deadline = AbortSignal.timeout(SERVER_LIMITS.createMs)
-          return this.#driver.createBlank({ signal: AbortSignal.any([signal, deadline]) })
+          return this.#driver.createBlank({ layers, signal: AbortSignal.any([signal, deadline]) })
         },
         signal,
       )
@@ -116,7 +127,7 @@ export class BlankPool {
         return
       }
       this.#backOffMs = SERVER_LIMITS.refillWaitMs
-      this.#ready.add(blank)
+      this.#ready.set(blank, new Set(layers.map(({ digest }) => digest)))
       void blank.gone.then((fate) => {
         if (!this.#ready.delete(blank)) return
         this.#failures += 1
@@ -129,6 +140,8 @@ export class BlankPool {
     } catch (error) {
       if (signal.aborted) return
       this.#failures += 1
+      // They may be gone.
+      this.#layers = []
       this.#log.warn({ err: error }, 'a blank did not start')
       this.#backOff()
     }

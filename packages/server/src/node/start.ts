@@ -87,7 +87,7 @@ async function fromPool(
   spec: SandboxSpec,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
-  const blank = pool.take()
+  const blank = pool.take(spec.layers)
   if (!blank) return undefined
   try {
     return await driver.checkout(blank, spec, { signal })
