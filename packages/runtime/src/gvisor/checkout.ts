@@ -37,13 +37,15 @@ export async function dress(
   try {
     signal.throwIfAborted()
     const { mounting, mounted } = mountLayers(context, instance, spec)
-    const opening = mounting.then(async () => {
+    const open = async () => {
+      if (mounting) await mounting
       // Before anything of the world lives that could take the port.
       if (spec.relayPort !== undefined) await instance.guest.relay.listen(spec.relayPort, wait)
       await instance.guest.openWorld(worldSpec({ spec, mounted }, 'main'), wait)
-    })
+    }
     await Promise.all([
-      opening,
+      // The longest, so the first to be asked for.
+      open(),
       // A cold start was launched with its limits.
       ...(blank ? [limitLeaf(instance, spec)] : []),
       instance.guest.configure(configurationOf(spec), wait),
@@ -113,12 +115,12 @@ async function limitLeaf({ leaf }: Instance, spec: SandboxSpec): Promise<void> {
   await leaf.resetPeak()
 }
 
-/** Into the running sandbox, at the mount points that are free. */
+/** Into the running sandbox, at the mount points that are free. Undefined: all are there. */
 function mountLayers(
   { helper }: GvisorContext,
   { hostId, paths, state }: Instance,
   spec: SandboxSpec,
-): { readonly mounting: Promise<unknown>; readonly mounted: readonly string[] } {
+): { readonly mounting: Promise<unknown> | undefined; readonly mounted: readonly string[] } {
   const mounted = [...state.mounted]
   const missing = spec.layers.filter(({ digest }) => !mounted.includes(digest))
   if (mounted.length + missing.length > RUNTIME_LIMITS.layersMax) {
@@ -133,7 +135,7 @@ function mountLayers(
       deadlineMs: RUNTIME_LIMITS.checkoutMs,
     }),
   )
-  return { mounting: Promise.all(mounts), mounted }
+  return { mounting: mounts.length > 0 ? Promise.all(mounts) : undefined, mounted }
 }
 
 /** `shows` tells a grader's world from the episode's. */
