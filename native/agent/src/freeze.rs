@@ -30,6 +30,7 @@ impl Agent {
         let renamed = fields.optional_bytes("sandbox")?.is_some();
         if renamed {
             fields.bytes("hostname")?;
+            self.relay_of_copy(fields)?;
             self.identity.configure(fields)?;
             self.identity.draw_boot();
         }

@@ -74,7 +74,10 @@ export interface SandboxSpec {
   readonly detachedMs: number
   /** The agent ends the sandbox this long after checkout, whatever happens. Milliseconds. */
   readonly lifetimeMs?: number
-  /** The agent listens here for connections to the relay before the world opens. Default: nowhere. */
+  /**
+   * The agent listens here for connections to the relay before the world opens; those to a restored one wait for `relay.listen`. Default:
+   * nowhere.
+   */
   readonly relayPort?: number
   /** Its memory can be saved. Only `create` and `restore` make such a sandbox: hot-mounted layers are lost to a checkpoint. */
   readonly checkpointable?: boolean

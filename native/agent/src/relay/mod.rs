@@ -5,7 +5,8 @@
 //! closed ─ relay.listen ─▶ taking ─ the peer is gone ─▶ held ─ relay.listen ─▶ taking
 //! ```
 //! The listeners are kept until the sandbox ends, so that no process of a world can have the port. While they are
-//! only held, connections wait in their queue for the next daemon.
+//! only held, connections wait in their queue for the next daemon. A copy of the sandbox that has no way out has
+//! none of them: who connects is refused, and waits for nobody.
 
 mod relayed;
 
@@ -43,6 +44,25 @@ impl Relay {
 impl Agent {
     pub fn request_listen(&mut self, fields: &Fields<'_>) -> Outcome<Map> {
         let port = fields.number("port")?;
+        self.hold_port(port)?;
+        self.relay.taking = true;
+        Ok(pack::map())
+    }
+
+    /// A copy holds the port where it has a way out, and closes it where it has none.
+    pub fn relay_of_copy(&mut self, fields: &Fields<'_>) -> Outcome<()> {
+        match fields.optional_number("relayPort")? {
+            Some(port) => self.hold_port(port),
+            None => {
+                for mut listener in self.relay.listeners.drain(..) {
+                    listener.watch(&self.poller, Interest::NONE);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn hold_port(&mut self, port: u64) -> Outcome<()> {
         let port = u16::try_from(port).ok().filter(|port| *port >= 1024);
         let port = port.ok_or_else(|| Failure::invalid("port is not one of 1024 to 65535"))?;
         if self.relay.listeners.is_empty() {
@@ -52,8 +72,7 @@ impl Agent {
             let at = self.relay.port;
             return Err(Failure::new(Code::Exists, format!("the relay listens on port {at}")));
         }
-        self.relay.taking = true;
-        Ok(pack::map())
+        Ok(())
     }
 
     /// Connections are taken while there is room for them; others wait in the queue.

@@ -97,7 +97,9 @@ export class FakeGuest implements Guest {
 
   async thaw(identity?: GuestIdentity): Promise<void> {
     this.#alive()
-    if (identity) this.#sandbox = identity.sandbox
+    if (!identity) return
+    this.#sandbox = identity.sandbox
+    this.relay.port = identity.relayPort
   }
 
   /** For the driver: worlds and files as they are now. Commands are scripts, which can't be copied. */

@@ -100,7 +100,7 @@ export class AgentGuest implements Guest {
 
 function thawArguments(identity: GuestIdentity | undefined): PayloadMap {
   if (!identity) return {}
-  const { sandbox, detachedMs, lifetimeMs, hostname, machineId, seed } = identity
+  const { sandbox, detachedMs, lifetimeMs, hostname, machineId, seed, relayPort } = identity
   return {
     sandbox,
     detachedMs,
@@ -108,6 +108,7 @@ function thawArguments(identity: GuestIdentity | undefined): PayloadMap {
     hostname,
     machineId: toBytes(machineId),
     seed: toBytes(seed),
+    relayPort,
   }
 }
 

@@ -163,6 +163,8 @@ export interface GuestIdentity extends GuestConfiguration {
   readonly machineId: string
   /** Content of /dev/sandlot-seed: random, never given to another sandbox. */
   readonly seed: string
+  /** Of the relay: connections to it wait for `relay.listen`. Without it nothing listens, whatever did before. */
+  readonly relayPort?: number
 }
 
 /** A world to be opened. Sizes in bytes; every limit is set by the caller. */

@@ -16,5 +16,7 @@ export function markOf(spec: SandboxSpec): { readonly machineId: string; readonl
 }
 
 export function identityOf(spec: SandboxSpec): GuestIdentity {
-  return { ...configurationOf(spec), ...markOf(spec), hostname: spec.hostname }
+  const { hostname, relayPort } = spec
+  const relay = relayPort === undefined ? {} : { relayPort }
+  return { ...configurationOf(spec), ...markOf(spec), hostname, ...relay }
 }

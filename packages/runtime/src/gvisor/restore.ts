@@ -1,5 +1,4 @@
 import { DriverError, type Sandbox, type SandboxSpec } from '../driver.ts'
-import type { Guest, GuestWait } from '../guest/guest.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { leafLimits } from './checkout.ts'
 import { findDamage, readFacts } from './checkpoint-files.ts'
@@ -26,7 +25,7 @@ export async function restore(
   const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
   try {
     await Promise.all([
-      goOn(instance.guest, spec, wait),
+      instance.guest.thaw(identityOf(spec), wait),
       instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
     ])
     return instance.sandbox()
@@ -40,10 +39,4 @@ export async function restore(
       fate,
     })
   }
-}
-
-async function goOn(guest: Guest, spec: SandboxSpec, wait: GuestWait): Promise<void> {
-  await guest.thaw(identityOf(spec), wait)
-  // The listener is part of the memory; whom it brings connections to is not.
-  if (spec.relayPort !== undefined) await guest.relay.listen(spec.relayPort, wait)
 }
