@@ -1,17 +1,18 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
-
-const HOST =
-  /^(?:(?:\*\.)?(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]*[\p{L}\p{N}])?\.)*[\p{L}\p{N}](?:[\p{L}\p{N}-]*[\p{L}\p{N}])?|\[[0-9a-fA-F:.]+\])(?::[1-9][0-9]{0,4})?$/u
+import { parseNetworkHost } from './network-host.ts'
 
 /** A name with or without `*.`, an IPv4 address, or an IPv6 address in brackets; perhaps a port. */
-const host = z
-  .string()
-  .max(260)
-  .regex(HOST, 'not a host such as api.example.org, *.example.org, api.example.org:443 or [::1]:80')
-  .refine(
-    (text) => Number(/:([0-9]+)$/.exec(text.replace(/^\[.*\]/, ''))?.[1] ?? 1) <= 65_535,
-    'a port is at most 65535',
+const host = z.string().superRefine((text, context) => {
+  const found = parseNetworkHost(text)
+  if ('problem' in found) context.addIssue({ code: 'custom', message: found.problem })
+})
+
+const hosts = z
+  .array(host)
+  .max(
+    LIMITS.networkHosts,
+    `at most ${LIMITS.networkHosts} hosts can be named; *.example.org names all that are below it`,
   )
 
 /**
@@ -21,9 +22,7 @@ const host = z
  */
 export const networkPolicy = z.union([
   z.enum(['none', 'packages']),
-  z
-    .object({ allow: z.array(host).max(LIMITS.networkHosts), packages: z.boolean().optional() })
-    .strict(),
+  z.object({ allow: hosts, packages: z.boolean().optional() }).strict(),
 ])
 export type NetworkPolicy = z.infer<typeof networkPolicy>
 

@@ -47,11 +47,16 @@ function leavesOf(issue: Issue): readonly Leaf[] {
   return [{ path: issue.path, message: `expected ${expected}`, expected }]
 }
 
-/** Only what is wrong with the type of the value itself has `expected`. */
+/** Only what is wrong with the type of the value itself, or with a value that stands for a type, has `expected`. */
 function leafOf(issue: Issue): Leaf {
-  return issue.code === 'invalid_type' && issue.path.length === 0
-    ? { ...issue, expected: String(issue.expected) }
-    : { path: issue.path, message: issue.message, ...hintOf(issue) }
+  if (issue.path.length === 0) {
+    if (issue.code === 'invalid_type') return { ...issue, expected: String(issue.expected) }
+    if (issue.code === 'invalid_value') {
+      const expected = issue.values.map((value) => JSON.stringify(value)).join(' or ')
+      return { ...issue, expected }
+    }
+  }
+  return { path: issue.path, message: issue.message, ...hintOf(issue) }
 }
 
 function hintOf(issue: Issue): { readonly hint?: string } {

@@ -85,7 +85,12 @@ function connectTo(
   return connected(
     connect({
       ...{ host, port, allowHalfOpen: true, noDelay: true },
-      ...(isAddress ? {} : { lookup: lookupOf(async () => addresses), autoSelectFamily: true }),
+      ...(isAddress
+        ? {}
+        : {
+            lookup: (_name, how, done) => answerLookup(addresses, how, done),
+            autoSelectFamily: true,
+          }),
     }),
     signal,
   )
@@ -105,18 +110,16 @@ function connected(socket: Socket, signal: AbortSignal): Promise<Socket> {
   })
 }
 
-function lookupOf(find: (name: string) => Promise<readonly ResolvedAddress[]>): LookupFunction {
-  return (name, options, done) => {
-    find(name).then(
-      (found) => {
-        const all = found.map(({ address, family }) => ({ address, family }))
-        const [first] = all
-        if (options.all) done(null, all)
-        else done(null, first?.address ?? '', first?.family)
-      },
-      (error) => done(error, ''),
-    )
-  }
+/** In the shape that was asked for. */
+function answerLookup(
+  found: readonly ResolvedAddress[],
+  options: { readonly all?: boolean | undefined },
+  done: Parameters<LookupFunction>[2],
+): void {
+  const all = found.map(({ address, family }) => ({ address, family }))
+  const [first] = all
+  if (options.all) done(null, all)
+  else done(null, first?.address ?? '', first?.family)
 }
 
 /** Through the machine's own proxy, which resolves the name itself. */
@@ -132,7 +135,12 @@ function connectBy(proxy: URL, target: Target, options: DialOptions): Promise<So
     path: authority,
     agent: false,
     signal: options.signal,
-    lookup: lookupOf((host) => resolved({ host, isAddress: false }, options)),
+    lookup: (host, how, done) => {
+      resolved({ host, isAddress: false }, options).then(
+        (found) => answerLookup(found, how, done),
+        (error) => done(error, ''),
+      )
+    },
     headers: {
       host: authority,
       ...(username === ''

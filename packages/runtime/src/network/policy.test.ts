@@ -1,6 +1,7 @@
-import { networkPolicy } from '@sandlot/protocol'
+import { networkPolicy, parseNetworkHost } from '@sandlot/protocol'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalHost, parseTarget } from './host.ts'
+import { canonicalHost, parseTarget, targetOf } from './host.ts'
 import { compilePolicy } from './policy.ts'
 
 const MIRRORS = [
@@ -41,11 +42,33 @@ describe('what a policy allows', () => {
     check(policy, 'example.org:8443', undefined)
     check(policy, 'aexample.org:8443', undefined)
     check(policy, 'a.example.org:443', undefined)
-    check({ allow: ['*.0.0.1'] }, '127.0.0.1:80', undefined)
+  })
+
+  test('what is no host allows nothing, also where nobody refused it', () => {
+    for (const entry of ['*.0.0.1', '*.127.0.0.1', '*', '', '127.1']) {
+      const { decide } = compilePolicy({ allow: [entry] }, [])
+      for (const host of ['127.0.0.1', '0.0.0.1', 'a.example']) {
+        expect(decide({ host, isAddress: host !== 'a.example', port: 80 })).toBeUndefined()
+      }
+    }
+  })
+
+  test('whatever a policy may name is allowed', () => {
+    const characters = 'aZ0_-.:*[]é /%１'.split('')
+    const entry = fc.string({ unit: fc.constantFrom(...characters), maxLength: 12 })
+    fc.assert(
+      fc.property(entry, (text) => {
+        const named = parseNetworkHost(text)
+        if ('problem' in named) return
+        const target = targetOf(`${named.below ? 'x.' : ''}${named.host}`, named.port ?? 443)
+        expect(target && compilePolicy({ allow: [text] }, []).decide(target)).toBeDefined()
+      }),
+      { numRuns: 5_000 },
+    )
   })
 
   test('one host has one spelling', () => {
-    const policy = { allow: ['Example.ORG', 'xn--bcher-kva.example', '127.0.0.1:9', '[::1]:9'] }
+    const policy = { allow: ['Example.ORG.', 'xn--bcher-kva.example', '127.0.0.1:9', '[::1]:9'] }
     for (const target of ['EXAMPLE.org:443', 'example.org.:443']) check(policy, target, 'public')
     for (const target of [
       'bücher.example:443',

@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from '@sandlot/protocol'
+import { type NetworkPolicy, parseNetworkHost } from '@sandlot/protocol'
 import { canonicalHost, type Target } from './host.ts'
 import type { Reach } from './reach.ts'
 
@@ -55,13 +55,13 @@ export function compilePolicy(
 }
 
 function entryOf(text: string): Entry | undefined {
-  const [, star, host = '', port] = /^(\*\.)?(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(text) ?? []
-  const canonical = canonicalHost(host)
-  if (!canonical || (star && canonical.isAddress)) return undefined
+  const named = parseNetworkHost(text)
+  const canonical = 'problem' in named ? undefined : canonicalHost(named.host)
+  if ('problem' in named || !canonical) return undefined
   return {
     host: canonical.host,
-    below: star !== undefined,
-    ports: port === undefined ? PORTS_DEFAULT : [Number(port)],
+    below: named.below,
+    ports: named.port === undefined ? PORTS_DEFAULT : [named.port],
     reach: canonical.isAddress ? 'named' : 'public',
   }
 }

@@ -95,11 +95,20 @@ test.each([
   [{ from: 'x', workdir: 'relative' }, 'body.workdir'],
   [{ from: 'x', env: { 'A=B': '1' } }, 'body.env'],
   [{ from: 'x', network: 'all' }, 'body.network'],
+  [{ from: 'x', network: { allow: ['a.example', '*.127.0.0.1'] } }, 'allow.1: "*.127.0.0.1" is an'],
+  [{ from: 'x', network: 7 }, 'body.network: expected "none" or "packages" or object'],
   [{ from: 'x', extra: 1 }, 'extra'],
 ])('a bad field is named: %j', async (json, named) => {
   const reply = await at.ask('POST', '/v1/sandboxes', { json })
   checkRefusal(reply)
   expect(JSON.parse(reply.text).error.message).toContain(named)
+})
+
+test('a policy of too many hosts names the limit', async () => {
+  const allow = Array(300).fill('a.example')
+  const reply = await at.ask('POST', '/v1/sandboxes', { json: { from: 'x', network: { allow } } })
+  checkRefusal(reply)
+  expect(JSON.parse(reply.text).error.message).toContain('network.allow: at most 256 hosts')
 })
 
 test.each([

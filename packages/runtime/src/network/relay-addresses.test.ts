@@ -1,0 +1,105 @@
+/** Where a connection may lead, whatever spelling, name or proxy leads there. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { createServer } from 'node:http'
+import type { Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { connectBy, listening, readAll, relayBed } from './testing/relay-bed.ts'
+
+const NAMES = { allow: ['*.example', '*.example:8080'] }
+
+/** An address, and how else it is written. */
+const FORBIDDEN = [
+  ...['0.0.0.0', '127.0.0.1', '127.8.9.1', '10.0.0.1', '172.16.0.1', '192.168.1.1', '100.64.0.1'],
+  ...[
+    '169.254.169.254',
+    '168.63.129.16',
+    '192.0.2.1',
+    '198.18.0.1',
+    '224.0.0.1',
+    '255.255.255.255',
+  ],
+  ...['::', '::1', 'fe80::1', 'fc00::1', 'fd00:ec2::254', 'fec0::1', 'ff02::1', '2001:db8::1'],
+  ...['::ffff:127.0.0.1', '::ffff:169.254.169.254', '::ffff:0.0.0.0', '::127.0.0.1'],
+  ...['64:ff9b::7f00:1', '2002:7f00:1::', '2001:0:7f00:1::'],
+]
+
+const SPELLINGS = [
+  ...['127.1:80', '2130706433:80', '0x7f.0.0.1:80', '0177.0.0.1:80', '0:80', 'localhost:80'],
+  ...['[::ffff:7f00:1]:80', '[0:0:0:0:0:0:0:1]:80', '[0::0]:80', '127.0.0.1.:80'],
+]
+
+describe('an address that no policy names', () => {
+  test.each([
+    ...FORBIDDEN.map((address) => (address.includes(':') ? `[${address}]:80` : `${address}:80`)),
+    ...SPELLINGS,
+  ])('%s is refused', async (authority) => {
+    const bed = relayBed(NAMES)
+    expect((await connectBy(bed, authority)).status).toBe('HTTP/1.1 403')
+    const plain = bed.connect()
+    plain.write(`GET http://${authority}/ HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n`)
+    expect(await readAll(plain)).toMatch(/^HTTP\/1.1 403 /)
+    expect(bed.news.map(({ outcome }) => outcome)).toEqual(['not_allowed', 'not_allowed'])
+    expect(bed.resolved).toEqual([])
+  })
+})
+
+describe('a name that is allowed', () => {
+  test.each(FORBIDDEN)('does not lead to %s', async (address) => {
+    const bed = relayBed(NAMES, { names: { 'a.example': [address] } })
+    expect((await connectBy(bed, 'a.example:443')).status).toBe('HTTP/1.1 403')
+    expect(bed.news).toMatchObject([{ outcome: 'private_address' }])
+  })
+
+  test('leads to what was looked at, and not to what the name says a moment later', async () => {
+    const answers = [['127.0.0.1', '192.0.2.7'], ['127.0.0.1']]
+    const attempts: string[] = []
+    const watched = (message: unknown) => {
+      const { socket } = message as { socket: Socket }
+      socket.on('connectionAttempt', (address) => {
+        attempts.push(address)
+        setImmediate(() => socket.destroy())
+      })
+    }
+    subscribe('net.client.socket', watched)
+    try {
+      // Mirrors may be in the machine's network, but not on itself.
+      const bed = relayBed('packages', {
+        mirrors: [{ host: 'mirror.example', port: 443 }],
+        resolve: async () =>
+          (answers.shift() ?? []).map((address) => ({ address, family: 4 as const })),
+      })
+      expect((await connectBy(bed, 'mirror.example:443')).status).toBe('HTTP/1.1 502')
+      expect(attempts).toEqual(['192.0.2.7'])
+      expect(bed.resolved).toEqual(['mirror.example'])
+      // Asked again, it is looked at again.
+      expect((await connectBy(bed, 'mirror.example:443')).status).toBe('HTTP/1.1 403')
+      expect(attempts).toEqual(['192.0.2.7'])
+    } finally {
+      unsubscribe('net.client.socket', watched)
+    }
+  })
+})
+
+test.each([
+  'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
+  'HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n',
+])('the machine’s own proxy leads nowhere else by its answer: %j', async (answer) => {
+  const asked: string[] = []
+  const server = createServer()
+  server.on('connect', (request, socket) => {
+    asked.push(request.url ?? '')
+    socket.end(answer)
+  })
+  await using proxy = await listening(server)
+  const bed = relayBed('packages', {
+    mirrors: [{ host: 'mirror.example', port: 443 }],
+    upstream: new URL(`http://proxy.corp:${proxy.port}`),
+    names: { 'proxy.corp': ['127.0.0.1'] },
+  })
+  const inside = bed.connect()
+  inside.write('CONNECT mirror.example:443 HTTP/1.1\r\n\r\n')
+  const status = answer.slice(9, 12)
+  expect(await readAll(inside)).toMatch(new RegExp(`^HTTP/1.1 502 [^]*proxy answers ${status}`))
+  expect(asked).toEqual(['mirror.example:443'])
+  expect(bed.resolved).toEqual(['proxy.corp'])
+})
