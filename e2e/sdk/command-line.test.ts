@@ -52,3 +52,41 @@ test('a sandbox is shown with what it may reach', async () => {
     network: { phase: 'agent', allows: { setup: 'none', agent: network, grade: 'none' } },
   })
 })
+
+test('snapshots and templates go by their names, and lists show what a person made', async () => {
+  await using daemon = await startFakeDaemon()
+  const client = daemon.client()
+  const { id: from } = await daemon.image()
+  await using sandbox = await client.sandboxes.create({ from, tags: { team: 'a' } })
+  const tags = { suite: 'unit' }
+  const snapshot = await sandbox.snapshot({ kind: 'filesystem', name: 'warm', tags })
+  const template = await client.prepare({
+    ...{ name: 'env', from, tags },
+    setup: [{ key: '1', run: async () => {} }],
+  })
+  const id = /^sb_\w+\n$/
+  const created = await Promise.all(
+    ['snapshot:warm', 'warm', 'template:env'].map((start) =>
+      sandlot(daemon, 'sandbox', 'create', '--from', start),
+    ),
+  )
+  for (const end of created) expect(end).toMatchObject({ code: 0, stdout: id, stderr: '' })
+  const [snapshots, all, templates, shown, ps, wrong] = await Promise.all([
+    sandlot(daemon, 'snapshots', 'list'),
+    sandlot(daemon, 'snapshots', 'list', '--all'),
+    sandlot(daemon, 'templates', 'list', '--name', 'env'),
+    sandlot(daemon, 'snapshots', 'show', 'warm'),
+    sandlot(daemon, 'ps'),
+    sandlot(daemon, 'sandbox', 'create', '--from', 'alpine'),
+  ])
+  expect(snapshots.stdout).toMatch(/TAGS\n.*warm.*suite=unit\n$/)
+  expect(snapshots.stdout.split('\n')).toHaveLength(3)
+  expect(all.stdout).toContain('setup/')
+  expect(templates.stdout).toMatch(
+    new RegExp(`${template.id} +env .*${template.image}.*suite=unit`),
+  )
+  expect(JSON.parse(shown.stdout)).toMatchObject(snapshot)
+  expect(ps.stdout).toMatch(/client +team=a\n/)
+  expect(wrong).toMatchObject({ code: 2, stdout: '' })
+  expect(wrong.stderr).toContain('Did you mean registry:alpine?')
+})

@@ -7,7 +7,8 @@ export function addImageVerbs(program: Command): void {
   images
     .command('list')
     .description('list images')
-    .action(async () => (await import('./commands/images.ts')).listImagesCommand())
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./commands/images.ts')).listImagesCommand(options))
   images
     .command('build')
     .description('build an image and print its id')

@@ -109,7 +109,7 @@ test.each([
   ['sandbox exec sb_1 -- sh -c true', ['execCommand', 'sb_1', ['sh', '-c', 'true'], {}]],
   ['sandbox stop sb_1 sb_2', ['stopCommand', ['sb_1', 'sb_2']]],
   ['sandbox logs sb_1 --exec ex_1', ['logsCommand', 'sb_1', { exec: 'ex_1' }]],
-  ['images list', ['listImagesCommand']],
+  ['images list --json', ['listImagesCommand', { json: true }]],
   [
     'images build debian bookworm python3 git',
     ['buildImageCommand', 'debian', 'bookworm', ['python3', 'git'], {}],

@@ -96,8 +96,8 @@ function addSandboxVerbs(program: Command): void {
     .command('create')
     .description('start a sandbox and print its id')
     .requiredOption(
-      '--from <image>',
-      'an id, debian:SUITE[,PACKAGE…], registry:NAME, or dockerfile:, directory:, tar: or oci:PATH',
+      '--from <start>',
+      'an id or name, snapshot:NAME, template:NAME, debian:SUITE[,PACKAGE…], registry:NAME, or dockerfile:, directory:, tar: or oci:PATH',
     )
     .option('--memory <size>', 'memory limit, such as 512MiB')
     .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
@@ -189,6 +189,8 @@ function addTemplateVerbs(program: Command): void {
   templates
     .command('list')
     .description('list templates')
+    .option('--name <name>', 'only the one of this name')
+    .option('--tag <NAME=VALUE>', 'only those with this tag (again for more)', collect)
     .option('--json', 'print JSON')
     .action(async (options) =>
       (await import('./commands/templates.ts')).listTemplatesCommand(options),
@@ -196,12 +198,12 @@ function addTemplateVerbs(program: Command): void {
   templates
     .command('show')
     .description('a template as JSON')
-    .argument('<id>')
+    .argument('<template>', 'id or name')
     .action(async (id) => (await import('./commands/templates.ts')).showTemplateCommand(id))
   templates
     .command('delete')
     .description('forget a template; what runs from it goes on')
-    .argument('<id>')
+    .argument('<template>', 'id or name')
     .action(async (id) => (await import('./commands/templates.ts')).deleteTemplateCommand(id))
 }
 

@@ -28,6 +28,7 @@ export function addSnapshotVerbs(program: Command): void {
   snapshots
     .command('list')
     .description('list snapshots')
+    .option('-a, --all', 'also those that belong to templates')
     .option('--name <name>', 'only the one of this name')
     .option('--tag <NAME=VALUE>', 'only those with this tag (again for more)', collect)
     .option('--json', 'print JSON')
@@ -37,12 +38,12 @@ export function addSnapshotVerbs(program: Command): void {
   snapshots
     .command('show')
     .description('a snapshot as JSON')
-    .argument('<id>')
+    .argument('<snapshot>', 'id or name')
     .action(async (id) => (await import('./commands/snapshots.ts')).showSnapshotCommand(id))
   snapshots
     .command('delete')
     .description('delete snapshots that nothing uses')
-    .argument('<id...>')
+    .argument('<snapshot...>', 'ids or names')
     .option('--force', 'also one in use: what runs goes on, nothing more starts from it')
     .action(async (ids, options) =>
       (await import('./commands/snapshots.ts')).deleteSnapshotsCommand(ids, options),

@@ -4,6 +4,7 @@ import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
 import { type NetworkPolicy, networkPolicy } from './network.ts'
 import { sizeBytes } from './quantity.ts'
+import { startPoint } from './start-point.ts'
 
 const debianName = z.string().regex(/^[a-z0-9][a-z0-9+.-]*$/, 'not the name of a Debian package')
 
@@ -23,8 +24,8 @@ const baseSources = [
   z.object({ kind: z.literal('oci'), blob: z.string() }).strict(),
   /** An image of a registry: `python:3.12-slim`, `ghcr.io/owner/name@sha256:…`. A tag is resolved to its digest first. */
   z.object({ kind: z.literal('registry'), reference: z.string().min(1).max(512) }).strict(),
-  /** An image, a filesystem snapshot or a template that the daemon has, by its id. */
-  z.object({ kind: z.literal('id'), id: z.string().min(1).max(64) }).strict(),
+  /** An image, a snapshot or a template that the daemon has, by its id or name. */
+  z.object({ kind: z.literal('id'), id: startPoint }).strict(),
 ] as const
 
 /** A base, and the steps over it: `docs/decisions/0005`. */

@@ -8,6 +8,7 @@ import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 import { ifIncompatible, tags } from './sandbox.ts'
+import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
 
 export const runName = z
@@ -83,8 +84,7 @@ export const runCreate = z
     name: runName,
     /** Who runs the episodes. Programs and functions come later behind the same word. */
     kind: z.literal('worker'),
-    /** Id of an image, a snapshot or a template. */
-    from: z.string().min(1).max(LIMITS.nameLength),
+    from: startPoint,
     concurrency: z.number().int().min(1).max(LIMITS.concurrency),
     timeout: timeouts.optional(),
     retry: retries.optional(),

@@ -5,6 +5,7 @@ import { LIMITS } from './limits.ts'
 import { networkPolicy, networkView } from './network.ts'
 import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
+import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
 
 export const tags = z
@@ -21,8 +22,7 @@ export const ifIncompatible = z.enum(['cold'])
 /** `POST /v1/sandboxes`. */
 export const sandboxCreate = z
   .object({
-    /** Id of an image, a snapshot or a template. */
-    from: z.string().min(1).max(LIMITS.nameLength),
+    from: startPoint,
     /** Of a memory snapshot they are fixed. */
     resources: resources.optional(),
     /** What its commands may reach. Default: nothing. */

@@ -30,6 +30,8 @@ export const SNAPSHOT_ROUTES = {
       ...page,
       name: z.string().optional(),
       tag: z.array(z.string()).optional(),
+      /** Also those that are hidden. */
+      all: flag.optional(),
     }),
     answer: paged(snapshotView),
     status: 200,
@@ -37,7 +39,7 @@ export const SNAPSHOT_ROUTES = {
   getSnapshot: {
     method: 'GET',
     path: '/v1/snapshots/:id',
-    summary: 'Look at a snapshot',
+    summary: 'Look at a snapshot, by its id or name',
     answer: snapshotView,
     status: 200,
   },

@@ -23,6 +23,8 @@ export const snapshotCreate = z
     exclude: z.array(z.string().startsWith('/').max(LIMITS.pathBytes)).max(64).optional(),
     /** Runs in all that start from it, before anybody has them. Of the kind `memory` alone. */
     onRestore: onRestore.optional(),
+    /** Lists leave it out unless all are asked for, or its name: it belongs to something else, such as a template. */
+    hidden: z.boolean().optional(),
   })
   .strict()
   .refine(
@@ -48,6 +50,7 @@ export const snapshotView = z.object({
   sizeBytes: z.number(),
   createdAtMs: z.number(),
   lastUsedAtMs: z.number().optional(),
+  hidden: z.boolean().optional(),
   /** What a machine must have to restore it. Of memory snapshots alone. */
   needs: z
     .object({

@@ -75,4 +75,4 @@ export { type ForkOptions, Sandbox, type SnapshotOptions } from './sandbox/sandb
 export type { ListSandboxes, Sandboxes, SandboxOptions } from './sandbox/sandboxes.ts'
 export type { ListSnapshots, Snapshot, Snapshots } from './snapshot/snapshots.ts'
 export type { PrepareOptions, SetupStep } from './template/prepare.ts'
-export type { Templates } from './template/templates.ts'
+export type { ListTemplates, Templates } from './template/templates.ts'

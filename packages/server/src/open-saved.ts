@@ -50,8 +50,10 @@ export async function openSaved(parts: SavedParts): Promise<Saved> {
   })
   made.templates = templates
   const startPoints = new StartPoints({
-    template: (project, id) => templates.get(project, id),
-    snapshot: (project, id) => snapshots.use(project, id),
+    template: (project, idOrName) => templates.get(project, idOrName),
+    snapshot: (project, idOrName) => snapshots.use(project, idOrName),
+    isTemplate: (project, name) => templates.named(project, name) !== undefined,
+    isSnapshot: (project, name) => snapshots.named(project, name) !== undefined,
   })
   return { snapshots, templates, startPoints }
 }

@@ -1,9 +1,11 @@
-import { idKind } from '@sandlot/protocol'
+import { idKind, isStartId, parseStartName, SandlotError } from '@sandlot/protocol'
 import type { MemoryRecord, SnapshotRecord } from './snapshots/record.ts'
 import type { TemplateRecord } from './templates/record.ts'
 
-/** What an id in `from` stands for. */
+/** What an id or a name in `from` stands for. */
 export interface StartPoint {
+  /** Its id; that of an image, which may not be there. */
+  readonly id: string
   /** Id of the image whose files a start has. */
   readonly image: string
   /** Of a template: what a start has unless the request says otherwise. */
@@ -15,13 +17,17 @@ export interface StartPoint {
 /** The memory of a snapshot, and what its starts have. */
 export type SavedMemory = Omit<MemoryRecord, 'runtime' | 'cpuFeatures'>
 
-/** What has ids of its own beside images. Each fails with an error of its own where there is none. */
+/** What has ids of its own beside images. */
 export interface StartPointSources {
-  readonly template: (project: string, id: string) => Promise<TemplateRecord>
-  readonly snapshot: (project: string, id: string) => Promise<SnapshotRecord>
+  /** By id or name. Each fails with an error of its own where there is none. */
+  readonly template: (project: string, idOrName: string) => Promise<TemplateRecord>
+  readonly snapshot: (project: string, idOrName: string) => Promise<SnapshotRecord>
+  /** Whether there is one of this name. */
+  readonly isTemplate: (project: string, name: string) => boolean
+  readonly isSnapshot: (project: string, name: string) => boolean
 }
 
-/** Turns an id of an image, a snapshot or a template into an image before anything else is decided. */
+/** Turns an id or a name of an image, a snapshot or a template into an image before anything else is decided. */
 export class StartPoints {
   readonly #sources: StartPointSources
 
@@ -29,25 +35,44 @@ export class StartPoints {
     this.#sources = sources
   }
 
-  /** Whether an image of this id exists is found out when it is used. Fails with `template_unknown` or `snapshot_unknown`. */
+  /**
+   * Whether an image of this id exists is found out when it is used. Fails with `template_unknown`, `snapshot_unknown`, or
+   * `invalid_request` for a name that both have.
+   */
   async resolve(project: string, from: string): Promise<StartPoint> {
-    const kind = idKind(from)
-    if (kind === 'template') {
-      const { image, resources, snapshot } = await this.#sources.template(project, from)
-      if (snapshot !== undefined) return pointOf(await this.#sources.snapshot(project, snapshot))
-      return { image, ...(resources ? { resources } : {}) }
-    }
-    if (kind !== 'snapshot') return { image: from }
-    return pointOf(await this.#sources.snapshot(project, from))
+    const { kind, name } = this.#parse(project, from)
+    if (kind === 'image') return { id: name, image: name }
+    if (kind === 'snapshot') return pointOf(await this.#sources.snapshot(project, name))
+    const { id, image, resources, snapshot } = await this.#sources.template(project, name)
+    if (snapshot === undefined) return { id, image, ...(resources ? { resources } : {}) }
+    return { ...pointOf(await this.#sources.snapshot(project, snapshot)), id }
   }
 
   /** The image alone, for builds over it: no processes are in it, and of a template nothing that those wrote. */
   async image(project: string, from: string): Promise<string> {
-    if (idKind(from) === 'template') return (await this.#sources.template(project, from)).image
+    const { kind, name } = this.#parse(project, from)
+    if (kind === 'template') return (await this.#sources.template(project, name)).image
     return (await this.resolve(project, from)).image
+  }
+
+  #parse(project: string, from: string): { kind: 'image' | 'snapshot' | 'template'; name: string } {
+    if (isStartId(from)) return { kind: idKind(from) as 'image', name: from }
+    const named = parseStartName(from)
+    if (named) return named
+    const isSnapshot = this.#sources.isSnapshot(project, from)
+    const isTemplate = this.#sources.isTemplate(project, from)
+    if (isSnapshot && isTemplate) throw bothHaveIt(from)
+    return { kind: isSnapshot ? 'snapshot' : isTemplate ? 'template' : 'image', name: from }
   }
 }
 
-function pointOf({ image, memory }: SnapshotRecord): StartPoint {
-  return { image, ...(memory ? { memory } : {}) }
+function pointOf({ id, image, memory }: SnapshotRecord): StartPoint {
+  return { id, image, ...(memory ? { memory } : {}) }
+}
+
+function bothHaveIt(name: string): SandlotError {
+  const message = `${JSON.stringify(name)} is the name of a snapshot and of a template`
+  return new SandlotError('invalid_request', message, {
+    hint: `Say which: snapshot:${name} or template:${name}.`,
+  })
 }

@@ -1,12 +1,12 @@
 import { SandlotError } from '@sandlot/protocol'
 import { Image } from 'sandlot'
 import { expect, test } from 'vitest'
-import { parseFrom } from './from.ts'
+import { nothingToStartFrom, parseFrom } from './from.ts'
 
-test.each(['im_aaaaaaaaaaaaaaaaaaaa', 'sn_aaaaaaaaaaaaaaaaaaaa', 'tp_aaaaaaaaaaaaaaaaaaaa'])(
-  '%s goes to the daemon as it is',
-  (id) => expect(parseFrom(id)).toBe(id),
-)
+test.each([
+  ...['im_aaaaaaaaaaaaaaaaaaaa', 'sn_aaaaaaaaaaaaaaaaaaaa', 'tp_aaaaaaaaaaaaaaaaaaaa'],
+  ...['snapshot:prepared', 'template:env/v1', 'snapshot:it:s', 'prepared', 'my tests', 'a_b'],
+])('%s goes to the daemon as it is', (text) => expect(parseFrom(text)).toBe(text))
 
 test.each([
   ['debian:bookworm', Image.debian('bookworm')],
@@ -32,14 +32,20 @@ test.each([
   ['Dockerfile.gpu', 'dockerfile:Dockerfile.gpu'],
   ['root.tar.gz', 'tar:root.tar.gz'],
   ['./root', 'directory:./root'],
+])('%s is asked back: did you mean %s?', (text, meant) => {
+  expect(refusal(text).hint).toContain(`Did you mean ${meant}? --from takes an id, `)
+})
+
+test.each([
   ['python:3.12-slim', 'registry:python:3.12-slim'],
   ['ghcr.io/a/b', 'registry:ghcr.io/a/b'],
   ['docker://alpine', 'registry:alpine'],
-])('%s is asked back: did you mean %s?', (text, meant) => {
-  expect(refusal(text).hint).toContain(`Did you mean ${meant}? --from takes an id, debian:`)
+])('%s may be a name; where the daemon has none, %s was meant', (text, meant) => {
+  expect(parseFrom(text)).toBe(text)
+  expect(nothingToStartFrom(text).hint).toContain(`Did you mean ${meant}? --from takes an id, `)
 })
 
-test.each(['', 'debian:', 'sb_aaaaaaaaaaaaaaaaaaaa', 'what is this'])(
+test.each(['', 'debian:', 'snapshot:', 'sb_aaaaaaaaaaaaaaaaaaaa'])(
   '%o is refused with all that it may be',
   (text) => {
     const { code, hint } = refusal(text)

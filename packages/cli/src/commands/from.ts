@@ -1,35 +1,51 @@
 /** What `--from` may say. */
-import { idKind, SandlotError } from '@sandlot/protocol'
+import { idKind, isStartId, parseStartName, SandlotError } from '@sandlot/protocol'
 import { Image, type ImageDescription, type ImageLike } from 'sandlot'
 
 /** What is described by its kind and one name or path. */
 export const SOURCE_KINDS = ['registry', 'dockerfile', 'directory', 'tar', 'oci'] as const
 export type SourceKind = (typeof SOURCE_KINDS)[number]
 
-const IDS: readonly unknown[] = ['image', 'snapshot', 'template']
 const SUITE = /^[a-z][a-z-]*$/
 const PACKAGE = /^[a-z0-9][a-z0-9.+-]+$/
 /** Names that people know without thinking of where they come from. */
 const KNOWN_SUITES = ['bullseye', 'bookworm', 'trixie', 'forky', 'sid', 'stable', 'testing']
 
 const FORMS =
-  'an id, debian:SUITE[,PACKAGE…], registry:NAME, dockerfile:PATH, directory:PATH, tar:PATH or oci:PATH'
+  'an id, the name of a snapshot or a template, snapshot:NAME, template:NAME, debian:SUITE[,PACKAGE…], registry:NAME, dockerfile:PATH, directory:PATH, tar:PATH or oci:PATH'
 
 /**
- * An id of the daemon's, or a description in short.
+ * An id or a name, which the daemon looks up, or a description in short.
  * @throws SandlotError `invalid_request` with what was meant, as far as that can be told
  */
 export function parseFrom(text: string): ImageLike {
-  if (IDS.includes(idKind(text))) return text
-  const colon = text.indexOf(':')
-  const kind = text.slice(0, Math.max(colon, 0))
-  const rest = text.slice(colon + 1)
+  if (isStartId(text) || parseStartName(text)) return text
+  const { kind, rest } = parts(text)
   const described = kind === 'debian' ? debian(rest) : undefined
   if (described) return described
   if (isSourceKind(kind) && rest !== '') return descriptionOf(kind, rest)
-  throw new SandlotError('invalid_request', `--from ${text} is nothing to start from`, {
-    hint: `${guess(text)}--from takes ${FORMS}. \`sandlot images list\`, \`snapshots list\` and \`templates list\` show ids.`,
+  if (mayBeName(text)) return text
+  throw nothingToStartFrom(text)
+}
+
+/** Of what is no description, and no name that the daemon knows. */
+export function nothingToStartFrom(text: string): SandlotError {
+  return new SandlotError('invalid_request', `--from ${text} is nothing to start from`, {
+    hint: `${guess(text)}--from takes ${FORMS}. \`sandlot images list\`, \`snapshots list\` and \`templates list\` show ids and names.`,
   })
+}
+
+/** Whether a name alone may have been meant: what looks like a description that was miswritten needs its kind before it. */
+function mayBeName(text: string): boolean {
+  const isBegun = ['debian', 'snapshot', 'template', ...SOURCE_KINDS].includes(parts(text).kind)
+  const isFree = text !== '' && !isBegun && idKind(text) === undefined
+  return isFree && likelyDescription(text) === undefined
+}
+
+/** What stands before the first colon, and behind it. */
+function parts(text: string): { readonly kind: string; readonly rest: string } {
+  const colon = text.indexOf(':')
+  return { kind: text.slice(0, Math.max(colon, 0)), rest: text.slice(colon + 1) }
 }
 
 /** What a kind and a name or path of it describe. */
@@ -66,6 +82,16 @@ function guess(text: string): string {
 
 function likely(text: string): string | undefined {
   if (idKind(text)) return undefined
+  const described = likelyDescription(text)
+  if (described !== undefined) return described
+  if (/^(docker:\/\/)?[a-z0-9][a-z0-9./_-]*(:[\w.-]+)?(@sha256:[0-9a-f]+)?$/.test(text)) {
+    return `registry:${text.replace(/^docker:\/\//, '')}`
+  }
+  return undefined
+}
+
+/** What looks like it whatever there may be of that name. */
+function likelyDescription(text: string): string | undefined {
   const [first = ''] = text.split(',')
   if (KNOWN_SUITES.includes(first)) return `debian:${text}`
   if (text === 'debian') return 'debian:bookworm'
@@ -74,8 +100,5 @@ function likely(text: string): string | undefined {
   if (/(^|\/)(Dockerfile|Containerfile)[^/]*$/i.test(text)) return `dockerfile:${text}`
   if (/\.(tar|tgz|tar\.(gz|zst))$/.test(text)) return `tar:${text}`
   if (/^\.{0,2}\//.test(text) || text === '.') return `directory:${text}`
-  if (/^(docker:\/\/)?[a-z0-9][a-z0-9./_-]*(:[\w.-]+)?(@sha256:[0-9a-f]+)?$/.test(text)) {
-    return `registry:${text.replace(/^docker:\/\//, '')}`
-  }
   return undefined
 }

@@ -3,23 +3,23 @@ import { formatSize, type ImageSource, SandlotError } from '@sandlot/protocol'
 import { Image, type ImageDescription, Sandlot } from 'sandlot'
 import { counted, describeRemoved } from '../output/removed.ts'
 import { formatTable } from '../output/table.ts'
-import { note, printLine } from '../output/terminal.ts'
+import { note, printJson, printLine } from '../output/terminal.ts'
 import { descriptionOf, type SourceKind } from './from.ts'
 import { interruption } from './interruption.ts'
 import { given, pairs } from './options.ts'
 
-export async function listImagesCommand(): Promise<void> {
+export async function listImagesCommand({ json }: { json?: boolean } = {}): Promise<void> {
   await using client = new Sandlot()
-  const rows: string[][] = []
-  for await (const { id, source, layers, sizeBytes, createdAtMs } of client.images.list()) {
-    rows.push([
-      id,
-      String(layers.length),
-      formatSize(sizeBytes),
-      new Date(createdAtMs).toISOString(),
-      describe(source),
-    ])
-  }
+  const images = await Array.fromAsync(client.images.list())
+  if (json) return printJson(images)
+  if (images.length === 0) return note('no images')
+  const rows = images.map(({ id, source, layers, sizeBytes, createdAtMs }) => [
+    id,
+    String(layers.length),
+    formatSize(sizeBytes),
+    new Date(createdAtMs).toISOString(),
+    describe(source),
+  ])
   printLine(formatTable(['ID', 'LAYERS', 'SIZE', 'CREATED', 'FROM'], rows))
 }
 

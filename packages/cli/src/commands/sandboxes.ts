@@ -1,11 +1,11 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
-import { formatDuration, formatSize, type NetworkPolicy } from '@sandlot/protocol'
-import { type ImageLike, Sandbox, type SandboxView, Sandlot } from 'sandlot'
+import { formatDuration, formatSize, isStartId, type NetworkPolicy } from '@sandlot/protocol'
+import { type ImageLike, Sandbox, type SandboxView, Sandlot, SandlotError } from 'sandlot'
 import { Failure } from '../failure.ts'
-import { formatTable } from '../output/table.ts'
+import { formatTable, formatTags } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
-import { parseFrom } from './from.ts'
+import { nothingToStartFrom, parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
 import { checkDuration, checkResources, given, pairs } from './options.ts'
 
@@ -32,9 +32,11 @@ export async function psCommand({ all, json }: ListOptions): Promise<void> {
     view.image,
     formatSize(view.resources.memory.limit),
     view.owner,
+    formatTags(view.tags),
     view.ending ? `${view.ending.kind}: ${view.ending.detail}` : '',
   ])
-  printLine(formatTable(['ID', 'STATE', 'AGE', 'IMAGE', 'MEMORY LIMIT', 'OWNER', 'ENDING'], rows))
+  const headings = ['ID', 'STATE', 'AGE', 'IMAGE', 'MEMORY LIMIT', 'OWNER', 'TAGS', 'ENDING']
+  printLine(formatTable(headings, rows))
 }
 
 export async function showCommand(id: string): Promise<void> {
@@ -72,12 +74,19 @@ export async function createCommand(options: CreateOptions): Promise<void> {
   await using client = new Sandlot()
   using interrupted = interruption()
   const from = await imageOf(client, described, interrupted.signal)
-  const sandbox = await client.sandboxes.create({
+  const creating = client.sandboxes.create({
     ...{ from, resources, env, tags, signal: interrupted.signal },
     ...given({ keepWarm, lifetime, checkpointable, network: networkOf(options) }),
     ...(options.orCold ? { ifIncompatible: 'cold' } : {}),
   })
+  const sandbox = await creating.catch((error) => {
+    throw isNoImage(error) && !isStartId(options.from) ? nothingToStartFrom(options.from) : error
+  })
   printLine(sandbox.id)
+}
+
+function isNoImage(error: unknown): boolean {
+  return error instanceof SandlotError && error.code === 'image_unknown'
 }
 
 function networkOf({ allow = [], packages }: CreateOptions): NetworkPolicy | undefined {
@@ -85,7 +94,7 @@ function networkOf({ allow = [], packages }: CreateOptions): NetworkPolicy | und
   return packages ? 'packages' : undefined
 }
 
-/** The id of what `--from` says; builds what is only described. */
+/** The id or name that `--from` says; builds what is only described. */
 async function imageOf(client: Sandlot, from: ImageLike, signal: AbortSignal): Promise<string> {
   if (typeof from === 'string') return from
   if ('id' in from) return from.id

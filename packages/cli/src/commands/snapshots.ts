@@ -1,8 +1,8 @@
 /** `sandlot sandbox snapshot`, `sandlot snapshots …`. */
 import { formatSize } from '@sandlot/protocol'
 import { Sandlot } from 'sandlot'
-import { formatTable } from '../output/table.ts'
-import { note, printLine } from '../output/terminal.ts'
+import { formatTable, formatTags } from '../output/table.ts'
+import { note, printJson, printLine } from '../output/terminal.ts'
 import { given, pairs } from './options.ts'
 
 export interface SnapshotCommandOptions {
@@ -29,29 +29,27 @@ export async function snapshotCommand(id: string, options: SnapshotCommandOption
 export interface ListSnapshotsOptions {
   readonly name?: string
   readonly tag?: readonly string[]
+  readonly all?: boolean
   readonly json?: boolean
 }
 
 export async function listSnapshotsCommand(options: ListSnapshotsOptions): Promise<void> {
   await using client = new Sandlot()
-  const { name, tag = [], json } = options
-  const wanted = { ...given({ name }), tags: pairs(tag, '--tag') }
+  const { name, tag = [], all, json } = options
+  const wanted = { ...given({ name, all }), tags: pairs(tag, '--tag') }
   const snapshots = await Array.fromAsync(client.snapshots.list(wanted))
-  if (json) return printLine(JSON.stringify(snapshots))
-  const rows = snapshots.map(({ id, name: named, kind, parent, sizeBytes, createdAtMs }) => [
-    id,
-    named ?? '',
-    kind,
-    parent,
-    formatSize(sizeBytes),
-    new Date(createdAtMs).toISOString(),
+  if (json) return printJson(snapshots)
+  if (snapshots.length === 0) return note('no snapshots')
+  const rows = snapshots.map(({ id, name: named, kind, parent, sizeBytes, createdAtMs, tags }) => [
+    ...[id, named ?? '', kind, parent, formatSize(sizeBytes)],
+    ...[new Date(createdAtMs).toISOString(), formatTags(tags)],
   ])
-  printLine(formatTable(['ID', 'NAME', 'KIND', 'PARENT', 'SIZE', 'CREATED'], rows))
+  printLine(formatTable(['ID', 'NAME', 'KIND', 'PARENT', 'SIZE', 'CREATED', 'TAGS'], rows))
 }
 
 export async function showSnapshotCommand(id: string): Promise<void> {
   await using client = new Sandlot()
-  printLine(JSON.stringify(await client.snapshots.get(id), null, 2))
+  printJson(await client.snapshots.get(id))
 }
 
 export async function deleteSnapshotsCommand(

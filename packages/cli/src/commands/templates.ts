@@ -1,28 +1,34 @@
 /** `sandlot templates …`. */
 import { Sandlot } from 'sandlot'
-import { formatTable } from '../output/table.ts'
-import { note, printLine } from '../output/terminal.ts'
+import { formatTable, formatTags } from '../output/table.ts'
+import { note, printJson, printLine } from '../output/terminal.ts'
+import { given, pairs } from './options.ts'
 
-export async function listTemplatesCommand(options: { json?: boolean }): Promise<void> {
+export interface ListTemplatesOptions {
+  readonly name?: string
+  readonly tag?: readonly string[]
+  readonly json?: boolean
+}
+
+/** Each with what it needs: an image, and where its memory was saved the snapshot of that. */
+export async function listTemplatesCommand(options: ListTemplatesOptions): Promise<void> {
   await using client = new Sandlot()
-  const templates = await Array.fromAsync(client.templates.list())
-  if (options.json) {
-    printLine(JSON.stringify(templates))
-    return
-  }
-  const rows = templates.map(({ id, name, kind, image, createdAtMs }) => [
-    id,
-    name ?? '',
-    kind,
-    image,
-    new Date(createdAtMs).toISOString(),
+  const { name, tag = [], json } = options
+  const wanted = { ...given({ name }), tags: pairs(tag, '--tag') }
+  const templates = await Array.fromAsync(client.templates.list(wanted))
+  if (json) return printJson(templates)
+  if (templates.length === 0) return note('no templates')
+  const rows = templates.map(({ id, name: named, kind, image, snapshot, createdAtMs, tags }) => [
+    ...[id, named ?? '', kind, image, snapshot ?? ''],
+    ...[new Date(createdAtMs).toISOString(), formatTags(tags)],
   ])
-  printLine(formatTable(['ID', 'NAME', 'KIND', 'IMAGE', 'CREATED'], rows))
+  const headings = ['ID', 'NAME', 'KIND', 'IMAGE', 'SNAPSHOT', 'CREATED', 'TAGS']
+  printLine(formatTable(headings, rows))
 }
 
 export async function showTemplateCommand(id: string): Promise<void> {
   await using client = new Sandlot()
-  printLine(JSON.stringify(await client.templates.get(id), null, 2))
+  printJson(await client.templates.get(id))
 }
 
 export async function deleteTemplateCommand(id: string): Promise<void> {

@@ -33,3 +33,10 @@ export function formatTable(
     .map((line) => line.trimEnd())
     .join('\n')
 }
+
+/** `team=a suite=unit`. */
+export function formatTags(tags: Readonly<Record<string, string>>): string {
+  return Object.entries(tags)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ')
+}

@@ -9,7 +9,7 @@ import { LayerTooLarge } from './erofs/block-file.ts'
 import { LayerDamaged } from './erofs/read-tree.ts'
 import { acquireFileLock } from './file-lock.ts'
 import type { Image } from './image.ts'
-import { diskFull, ImageError, isDiskFull, sourceInvalid } from './image-error.ts'
+import { diskFull, ImageError, imageUnknown, isDiskFull, sourceInvalid } from './image-error.ts'
 import type { ImageFiles } from './image-files.ts'
 import { ImageTrees } from './image-trees.ts'
 import { joinedLayers } from './joined-layers.ts'
@@ -76,9 +76,7 @@ export class ImageBuilder {
     if (source.kind === 'id') {
       const found = await files.find(source.id)
       if (found) return found
-      throw new ImageError('image_unknown', `There is no image ${source.id}.`, {
-        hint: 'Build it first, or list the images to see which are here.',
-      })
+      throw imageUnknown(source.id)
     }
     const key = sourceKey(source)
     const present = await files.findByKey(key)

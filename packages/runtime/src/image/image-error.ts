@@ -1,3 +1,5 @@
+import { idKind } from '@sandlot/protocol'
+
 export const IMAGE_ERROR_CODES = [
   /** No image has this id. */
   'image_unknown',
@@ -52,6 +54,15 @@ export function diskFull(directory: string, cause: unknown): ImageError {
   return new ImageError('disk_full', `No space left for images in ${directory}.`, {
     hint: 'Remove images that are no longer needed, or free space on that disk.',
     cause,
+  })
+}
+
+export function imageUnknown(id: string): ImageError {
+  return new ImageError('image_unknown', `There is no image ${JSON.stringify(id)}.`, {
+    hint:
+      idKind(id) === undefined
+        ? "An image that is there has an id (im_…), a snapshot or a template its id or name. Others are described: Image.debian('bookworm') or Image.registry('python:3.12-slim'), on the command line debian:bookworm or registry:python:3.12-slim."
+        : 'Build it first, or list the images to see which are here.',
   })
 }
 

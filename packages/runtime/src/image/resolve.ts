@@ -1,8 +1,8 @@
-/** Names become contents: tags their digests, ids of snapshots and templates the images that they start from. */
+/** Names become contents: tags their digests, ids and names of snapshots and templates the images that they start from. */
 import type { BuildStep, ImageSource } from '@sandlot/protocol'
 import { pinnedReference, type RegistryOptions } from './registry.ts'
 
-/** The image that a start from an id uses. Fails with an error of its own where there is none. */
+/** The image that a start from an id or a name uses. Fails with an error of its own where there is none. */
 export type ResolveId = (id: string, wait: { readonly signal: AbortSignal }) => Promise<string>
 
 export interface Resolving {
@@ -31,7 +31,12 @@ async function resolved(
     known.set(name, reference)
     return { kind: 'registry', reference }
   }
-  if (source.kind === 'id') return { kind: 'id', id: await resolveId(source.id, { signal }) }
+  if (source.kind === 'id') {
+    const key = `id ${source.id}`
+    const id = known.get(key) ?? (await resolveId(source.id, { signal }))
+    known.set(key, id)
+    return { kind: 'id', id }
+  }
   if (source.kind !== 'built') return source
   const steps: BuildStep[] = []
   for (const step of source.steps) {

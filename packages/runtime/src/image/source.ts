@@ -1,7 +1,6 @@
 import {
   type BuildStep,
   type ImageSource,
-  idOf,
   imageSource,
   LIMITS,
   type NetworkPolicy,
@@ -14,8 +13,6 @@ export type SourceOf<K extends ImageSource['kind']> = Extract<ImageSource, { kin
 
 /** Steps of a build reach the package mirrors unless they say otherwise. */
 const DEFAULT_NETWORK: NetworkPolicy = 'packages'
-
-const idSchemas = [idOf('image'), idOf('snapshot'), idOf('template')]
 
 /**
  * Checks a source and brings it into its one form: defaults written out, steps over steps in one list. Fails with
@@ -46,7 +43,7 @@ function normalized(source: ImageSource): ImageSource {
     case 'registry':
       return { kind: 'registry', reference: formatReference(parseReference(source.reference)) }
     case 'id':
-      return checkedId(source)
+      return source
     case 'built':
       return flattened(source)
   }
@@ -93,14 +90,6 @@ function normalizedStep(step: BuildStep, network: NetworkPolicy): BuildStep {
     default:
       return step
   }
-}
-
-function checkedId(source: SourceOf<'id'>): ImageSource {
-  if (idSchemas.some((schema) => schema.safeParse(source.id).success)) return source
-  throw sourceInvalid(
-    `${JSON.stringify(source.id)} is not the id of an image, a snapshot or a template.`,
-    'List them with `sandlot images list`.',
-  )
 }
 
 function checkedDebian(source: SourceOf<'debian'>): ImageSource {

@@ -1,4 +1,4 @@
-import { type ImageSource, idKind } from '@sandlot/protocol'
+import type { ImageSource } from '@sandlot/protocol'
 import { registryOptions } from '../config.ts'
 import type { OpenBlob } from './build.ts'
 import { ImageBuilder } from './builder.ts'
@@ -8,7 +8,7 @@ import { extendImage } from './difference-image.ts'
 import { type ExportFormat, exported } from './export/export.ts'
 import { acquireFileLock } from './file-lock.ts'
 import type { Image } from './image.ts'
-import { ImageError } from './image-error.ts'
+import { ImageError, imageUnknown } from './image-error.ts'
 import { fileDigest, ImageFiles, STORE_LOCK } from './image-files.ts'
 import { ImageTrees } from './image-trees.ts'
 import { Pins } from './pins.ts'
@@ -170,12 +170,7 @@ class FileImageStore implements ImageStore {
   async get(id: string): Promise<Image> {
     const image = await this.find(id)
     if (image) return image
-    throw new ImageError('image_unknown', `There is no image ${JSON.stringify(id)}.`, {
-      hint:
-        idKind(id) === undefined
-          ? "An image that is there has an id (im_…). Others are described: Image.debian('bookworm') or Image.registry('python:3.12-slim'), on the command line debian:bookworm or registry:python:3.12-slim."
-          : 'Build it first, or list the images to see which are here.',
-    })
+    throw imageUnknown(id)
   }
 
   async find(id: string): Promise<Image | undefined> {

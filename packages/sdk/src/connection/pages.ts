@@ -1,7 +1,7 @@
 import type { RouteName } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from './context.ts'
 
-type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>
+type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
 
 /** All items of a list, page by page as they are read. */
 export async function* pagesOf<T>(

@@ -125,7 +125,7 @@ export const Image = {
   oci(path: string): ImageDescription {
     return new ImageDescription({ kind: 'oci', path })
   },
-  /** An image, a snapshot or a template that the daemon has. */
+  /** An image, a snapshot or a template that the daemon has, by its id or name. */
   fromId(id: string): ImageDescription {
     return new ImageDescription({ kind: 'id', id })
   },

@@ -5,12 +5,15 @@ import { type LogOptions, loggedWork } from '../connection/logged-work.ts'
 import type { ImageDescription } from './image.ts'
 import { sourceOf } from './source.ts'
 
-/** Where a sandbox begins: an id, a description that is built first, or anything the daemon gave that has an id. */
+/**
+ * Where a sandbox begins: an id; a snapshot or a template by its name (`'snapshot:NAME'`, `'template:NAME'`, or the name alone where
+ * one has it); a description that is built first; or anything the daemon gave that has an id.
+ */
 export type ImageLike = string | ImageDescription | { readonly id: string }
 
 export type BuildOptions = LogOptions
 
-/** The id of what a sandbox is started from; builds it when it is only described. */
+/** The id or name of what a sandbox is started from; builds it when it is only described. */
 export async function resolveImage(
   context: ClientContext,
   from: ImageLike,
@@ -19,7 +22,7 @@ export async function resolveImage(
   if (typeof from === 'string') return from
   if (typeof from !== 'object' || from === null) {
     throw new SandlotError('invalid_request', `from: ${from} is nothing to start from`, {
-      hint: "Give `from` an id, or a description such as Image.debian('bookworm', ['python3']).",
+      hint: "Give `from` an id, a name such as 'snapshot:NAME', or a description such as Image.debian('bookworm', ['python3']).",
     })
   }
   if ('id' in from) return from.id

@@ -31,7 +31,7 @@ export interface FunctionGrade<Task> {
 export interface MapOptions<Task> {
   /** The run's name: the same name again attaches to it. Default: a fresh one. */
   readonly name?: string
-  /** Image that each episode's sandbox starts from. */
+  /** What each episode's sandbox starts from: an image, a snapshot, a template, or a description. */
   readonly from: ImageLike
   /** Episodes in flight. Default 16. */
   readonly concurrency?: number

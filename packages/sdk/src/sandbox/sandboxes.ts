@@ -6,7 +6,7 @@ import { unlessAborted } from '../connection/signals.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
 import { Sandbox } from './sandbox.ts'
 
-/** What a sandbox is made from and may use; `from` is an image, its description, or an id. */
+/** What a sandbox is made from and may use; `from` is what it starts from: an image, a snapshot, a template, or a description. */
 export type SandboxOptions = Omit<SandboxCreateInput, 'from'> &
   Waiting & { readonly from: ImageLike }
 

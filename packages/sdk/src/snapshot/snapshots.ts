@@ -10,6 +10,8 @@ export interface ListSnapshots extends Waiting {
   readonly name?: string
   /** Only those that have all of these tags. */
   readonly tags?: Tags
+  /** Also those that belong to templates and the like. */
+  readonly all?: boolean
 }
 
 const PAGE_ITEMS = 500
@@ -22,22 +24,23 @@ export class Snapshots {
     this.#context = context
   }
 
-  /** Throws `snapshot_unknown`. */
+  /** By its id or name. Throws `snapshot_unknown`. */
   async get(id: string, { signal }: Waiting = {}): Promise<Snapshot> {
     return await this.#context.http.json('getSnapshot', { parameters: { id }, signal })
   }
 
   /** Oldest first, page by page as they are read. */
-  list({ signal, tags = {}, name }: ListSnapshots = {}): AsyncGenerator<Snapshot> {
+  list({ signal, tags = {}, name, all }: ListSnapshots = {}): AsyncGenerator<Snapshot> {
     const tag = Object.entries(tags).map(([key, value]) => `${key}=${value}`)
     return pagesOf(this.#context, 'listSnapshots', signal ? { signal } : {}, {
       name,
+      all,
       tag,
       limit: PAGE_ITEMS,
     })
   }
 
-  /** Throws `snapshot_in_use`, unless `force`: then what runs goes on, and nothing more starts from it. */
+  /** By its id or name. Throws `snapshot_in_use`, unless `force`: then what runs goes on, and nothing more starts from it. */
   async delete(
     id: string,
     { force, signal }: Waiting & { readonly force?: boolean } = {},

@@ -134,7 +134,7 @@ async function ran(
     ...waiting,
   })
   await step.run({ sandbox })
-  const taken = await sandbox.snapshot({ kind: 'filesystem', name, ...waiting })
+  const taken = await sandbox.snapshot({ kind: 'filesystem', name, hidden: true, ...waiting })
   return Image.fromId(taken.id)
 }
 

@@ -1,6 +1,15 @@
-import type { TemplateView } from '@sandlot/protocol'
+import type { Tags, TemplateView } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { pagesOf } from '../connection/pages.ts'
+
+export interface ListTemplates extends Waiting {
+  /** The one of this name. */
+  readonly name?: string
+  /** Only those that have all of these tags. */
+  readonly tags?: Tags
+}
+
+const PAGE_ITEMS = 500
 
 /** `client.templates`: what `client.prepare` made. */
 export class Templates {
@@ -10,17 +19,22 @@ export class Templates {
     this.#context = context
   }
 
-  /** Throws `template_unknown`. */
+  /** By its id or name. Throws `template_unknown`. */
   async get(id: string, { signal }: Waiting = {}): Promise<TemplateView> {
     return await this.#context.http.json('getTemplate', { parameters: { id }, signal })
   }
 
   /** Oldest first, page by page as they are read. */
-  list(waiting: Waiting = {}): AsyncGenerator<TemplateView> {
-    return pagesOf(this.#context, 'listTemplates', waiting)
+  list({ signal, tags = {}, name }: ListTemplates = {}): AsyncGenerator<TemplateView> {
+    const tag = Object.entries(tags).map(([key, value]) => `${key}=${value}`)
+    return pagesOf(this.#context, 'listTemplates', signal ? { signal } : {}, {
+      name,
+      tag,
+      limit: PAGE_ITEMS,
+    })
   }
 
-  /** Forgets a template; its image stays, and what runs from it goes on. */
+  /** Forgets a template, by its id or name; its image stays, and what runs from it goes on. */
   async delete(id: string, { signal }: Waiting = {}): Promise<void> {
     await this.#context.http.send('deleteTemplate', { parameters: { id }, signal })
   }

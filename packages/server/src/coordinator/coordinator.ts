@@ -8,6 +8,7 @@ import {
   type TaskPut,
 } from '@sandlot/protocol'
 import { toSandlotError } from '../failure.ts'
+import { createNameLock } from '../name-lock.ts'
 import type { NodePort } from '../node/port.ts'
 import { type CapacityShares, openCapacityShares } from './capacity-shares.ts'
 import { createRun } from './create-run.ts'
@@ -15,7 +16,6 @@ import { openDeadlines } from './deadlines.ts'
 import { giveUpAll } from './give-up.ts'
 import { listRuns } from './list-runs.ts'
 import type { LiveRun } from './live-run.ts'
-import { createNameLock } from './name-lock.ts'
 import { openNodeWatch } from './node-watch.ts'
 import { numbersOf } from './numbers.ts'
 import type {

@@ -1,6 +1,6 @@
 import { idOf, SandlotError } from '@sandlot/protocol'
 
-type NamedKind = 'sandbox' | 'image' | 'snapshot' | 'template'
+type NamedKind = 'sandbox' | 'image'
 
 /** The id in a path. Throws `…_unknown` of its kind for what is no id of it: nothing of that name can exist. */
 export function checkedId(kind: NamedKind, text: string | undefined): string {
@@ -14,6 +14,4 @@ export function checkedId(kind: NamedKind, text: string | undefined): string {
 const SCHEMAS = {
   sandbox: idOf('sandbox'),
   image: idOf('image'),
-  snapshot: idOf('snapshot'),
-  template: idOf('template'),
 } as const

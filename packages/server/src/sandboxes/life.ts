@@ -42,7 +42,7 @@ async function create(
     const start = await startPoints.resolve(caller.project, body.from)
     const entry = await node.sandboxes.acquire({
       sandbox: id,
-      ...(start.image === body.from ? {} : { from: body.from }),
+      ...(start.id === start.image ? {} : { from: start.id }),
       ...startOf(start, body),
       project: caller.project,
       owner: CLIENT,

@@ -1,5 +1,4 @@
 import type { Call, Handlers } from '../http/call.ts'
-import { checkedId } from '../http/checked-id.ts'
 import { pageOf } from '../http/page.ts'
 import { idFromKey } from '../id-from-key.ts'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -21,16 +20,18 @@ export function snapshotHandlers(services: SnapshotServices): Pick<Handlers, Sna
       return await snapshots.view(await takeFilesystem(services, call, body, id))
     },
     listSnapshots: async ({ caller, query }) => {
-      const named = await snapshots.list(caller.project, query.name)
-      const all = named.filter(({ tags }) => (query.tag ?? []).every((tag) => hasTag(tags, tag)))
-      const { items, next } = pageOf(all, query)
+      const { name, tag = [], all } = query
+      const wanted = (await snapshots.list(caller.project, name))
+        .filter(({ hidden }) => !hidden || all || name !== undefined)
+        .filter(({ tags }) => tag.every((each) => hasTag(tags, each)))
+      const { items, next } = pageOf(wanted, query)
       const views = await Promise.all(items.map((record) => snapshots.view(record)))
       return { items: views, next }
     },
     getSnapshot: async ({ caller, params }) =>
-      await snapshots.view(await snapshots.get(caller.project, checkedId('snapshot', params.id))),
+      await snapshots.view(await snapshots.get(caller.project, params.id ?? '')),
     deleteSnapshot: async ({ caller, params, query }) => {
-      await snapshots.remove(caller.project, checkedId('snapshot', params.id), query.force ?? false)
+      await snapshots.remove(caller.project, params.id ?? '', query.force ?? false)
       return undefined
     },
   }

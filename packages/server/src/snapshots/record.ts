@@ -34,6 +34,7 @@ export const snapshotRecord = z.object({
   sizeBytes: z.number(),
   createdAtMs: z.number(),
   lastUsedAtMs: z.number().optional(),
+  hidden: z.boolean().optional(),
   /** Of the kind `memory`. */
   memory: memoryRecord.optional(),
 })

@@ -68,6 +68,22 @@ test('the newest of a name has it, also under the next daemon', async () => {
   await at.sandbox({ from: ids[0] })
 })
 
+test('one that belongs to something else is in no list, unless all are asked for, or its name', async () => {
+  await using at = await startTestDaemon()
+  const { id } = await changed(at)
+  const [own, hidden] = [
+    await snapshot(at, id),
+    await snapshot(at, id, { name: 'part/1', hidden: true }),
+  ]
+  expect((await listed(at)).items).toEqual([own])
+  expect((await listed(at, '?all=true')).items).toEqual([own, hidden])
+  expect((await listed(at, '?name=part/1')).items).toEqual([hidden])
+  const path = `/v1/snapshots/${encodeURIComponent('part/1')}`
+  expect((await at.ask('GET', path)).json).toEqual(hidden)
+  expect((await at.ask('DELETE', path)).status).toBe(204)
+  expect(await at.ask('GET', path)).toMatchObject({ status: 404, code: 'snapshot_unknown' })
+})
+
 test('lists go by tag and page by page', async () => {
   await using at = await startTestDaemon()
   const { id } = await changed(at)

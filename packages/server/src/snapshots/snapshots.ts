@@ -82,17 +82,24 @@ export class Snapshots {
     return found?.project === project ? found : undefined
   }
 
-  /** Throws `snapshot_unknown`. */
-  async get(project: string, id: string): Promise<SnapshotRecord> {
-    const found = this.find(project, id)
+  /** The one of a name. */
+  named(project: string, name: string): SnapshotRecord | undefined {
+    return [...this.#records.values()].find(
+      (each) => each.project === project && each.name === name,
+    )
+  }
+
+  /** By id, or else by name. Throws `snapshot_unknown`. */
+  async get(project: string, idOrName: string): Promise<SnapshotRecord> {
+    const found = this.find(project, idOrName) ?? this.named(project, idOrName)
     if (found) return found
-    const shown = JSON.stringify(id.slice(0, 64))
+    const shown = JSON.stringify(idOrName.slice(0, 64))
     throw new SandlotError('snapshot_unknown', `there is no snapshot ${shown}`)
   }
 
   /** One that is about to be started from. Throws `snapshot_unknown`. */
-  async use(project: string, id: string): Promise<SnapshotRecord> {
-    const record = await this.get(project, id)
+  async use(project: string, idOrName: string): Promise<SnapshotRecord> {
+    const record = await this.get(project, idOrName)
     const nowMs = this.#options.now()
     if (nowMs - (record.lastUsedAtMs ?? 0) < SERVER_LIMITS.snapshotUseMs) return record
     const used = { ...record, lastUsedAtMs: nowMs }
@@ -113,8 +120,9 @@ export class Snapshots {
    * Forgets a snapshot and removes the image that nothing else has. Sandboxes that were started from it go on, and keep its files until
    * they end. Throws `snapshot_in_use` without `force` while something was started from it, or will be.
    */
-  async remove(project: string, id: string, force: boolean): Promise<SnapshotRecord> {
-    const record = await this.get(project, id)
+  async remove(project: string, idOrName: string, force: boolean): Promise<SnapshotRecord> {
+    const record = await this.get(project, idOrName)
+    const { id } = record
     const user = force ? undefined : this.#options.user(record)
     if (user !== undefined) {
       throw new SandlotError('snapshot_in_use', `the snapshot ${id} is in use by ${user}`)

@@ -60,7 +60,7 @@ async function take(
 ): Promise<SnapshotRecord> {
   const { node, snapshots, now } = services
   const { project, lent, body, id, checkpoint, signal } = taking
-  const { name, tags = {}, onRestore } = body
+  const { name, tags = {}, hidden, onRestore } = body
   const { image, from, sizeBytes } = await takeFiles(services, lent, [], signal)
   const saved = await node.sandboxes.memory.save(entry, checkpoint)
   const { image: below, resources, env, workdir, user } = entry.record
@@ -79,6 +79,7 @@ async function take(
     sandbox: lent.id,
     sizeBytes: sizeBytes + saved.sizeBytes,
     createdAtMs: now(),
+    ...(hidden ? { hidden } : {}),
     memory: {
       ...{ checkpoint, below, resources, runtime, cpuFeatures, env, workdir, user },
       ...(onRestore ? { onRestore } : {}),

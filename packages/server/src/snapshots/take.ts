@@ -42,7 +42,7 @@ async function take(
   services: SnapshotServices,
   { call, body, id, lent }: Taking,
 ): Promise<SnapshotRecord> {
-  const { name, tags = {}, exclude = [] } = body
+  const { name, tags = {}, exclude = [], hidden } = body
   const { from, image, sizeBytes } = await takeFiles(services, lent, exclude, call.signal)
   return await services.snapshots.add({
     id,
@@ -55,6 +55,7 @@ async function take(
     sandbox: lent.id,
     sizeBytes,
     createdAtMs: services.now(),
+    ...(hidden ? { hidden } : {}),
   })
 }
 

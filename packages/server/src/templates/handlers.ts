@@ -1,8 +1,8 @@
 import type { TemplateView } from '@sandlot/protocol'
 import type { Handlers } from '../http/call.ts'
-import { checkedId } from '../http/checked-id.ts'
 import { logLines } from '../http/log-lines.ts'
 import { pageOf } from '../http/page.ts'
+import { hasTag } from '../sandboxes/has-tag.ts'
 import type { TemplateRecord } from './record.ts'
 import type { Templates } from './templates.ts'
 
@@ -17,13 +17,16 @@ export function templateHandlers(templates: Templates): Pick<Handlers, TemplateR
         done: (record) => ({ template: templateViewOf(record) }),
       }),
     listTemplates: async ({ caller, query }) => {
-      const { items, next } = pageOf(await templates.list(caller.project), query)
+      const all = (await templates.list(caller.project))
+        .filter(({ name }) => query.name === undefined || name === query.name)
+        .filter(({ tags }) => (query.tag ?? []).every((tag) => hasTag(tags, tag)))
+      const { items, next } = pageOf(all, query)
       return { items: items.map(templateViewOf), next }
     },
     getTemplate: async ({ caller, params }) =>
-      templateViewOf(await templates.get(caller.project, checkedId('template', params.id))),
+      templateViewOf(await templates.get(caller.project, params.id ?? '')),
     deleteTemplate: async ({ caller, params }) => {
-      await templates.remove(caller.project, checkedId('template', params.id))
+      await templates.remove(caller.project, params.id ?? '')
       return undefined
     },
   }

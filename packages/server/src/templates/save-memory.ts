@@ -51,7 +51,12 @@ async function save(
     started[Symbol.dispose]()
     // A name would be taken from somebody's snapshot.
     const { tags = {}, onRestore } = input
-    const body = { kind: 'memory' as const, tags, ...(onRestore ? { onRestore } : {}) }
+    const body = {
+      kind: 'memory' as const,
+      tags,
+      hidden: true,
+      ...(onRestore ? { onRestore } : {}),
+    }
     return (await takeMemory(services, { project, lent, body, id, waitMs, signal })).id
   } finally {
     await node.release({ sandbox, reason: 'its memory is saved, or it could not be' })

@@ -41,6 +41,38 @@ test('the same content is the same template, names and tags are its newest', asy
   expect(listed.items.map((item) => item.id).sort()).toEqual([id, other.template.id].sort())
 })
 
+test('the one that was prepared under a name last has it, and is looked up by it', async () => {
+  await using directories = await testDirectories()
+  const ids: string[] = []
+  {
+    await using at = await startTestDaemon({ directories })
+    for (const file of ['a', 'b']) {
+      const source = await sourceAt(at, file)
+      ids.push((await prepare(at, { source, name: 'env/it' })).template.id)
+    }
+    const source = await sourceAt(at, 'a')
+    await prepare(at, { source, name: 'env/it' })
+  }
+  await using at = await startTestDaemon({ directories })
+  const path = `/v1/templates/${encodeURIComponent('env/it')}`
+  expect((await at.ask('GET', path)).json).toMatchObject({ id: ids[0], name: 'env/it' })
+  expect((await at.ask('GET', `/v1/templates/${ids[1]}`)).json).not.toHaveProperty('name')
+  const named = (await at.ask('GET', '/v1/templates?name=env/it')).json as { items: object[] }
+  expect(named.items).toMatchObject([{ id: ids[0] }])
+  expect((await at.ask('DELETE', path)).status).toBe(204)
+  expect(await at.ask('GET', path)).toMatchObject({ status: 404, code: 'template_unknown' })
+})
+
+test('templates that are prepared under one name at once leave it to one of them', async () => {
+  await using at = await startTestDaemon()
+  const files = ['a', 'b', 'c', 'd']
+  const sources = await Promise.all(files.map((file) => sourceAt(at, file)))
+  await Promise.all(sources.map((source) => prepare(at, { source, name: 'one' })))
+  const { items } = (await at.ask('GET', '/v1/templates')).json as { items: { name?: string }[] }
+  expect(items).toHaveLength(files.length)
+  expect(items.filter(({ name }) => name === 'one')).toHaveLength(1)
+})
+
 test('of those who prepare the same at once each gets its own name', async () => {
   await using at = await startTestDaemon()
   const source = await sourceAt(at, 'a')
@@ -56,7 +88,7 @@ test('a template keeps its image until it is forgotten', async () => {
   const removeImage = () => at.ask('DELETE', `/v1/images/${template.image}`)
   expect(await removeImage()).toMatchObject({ status: 409, code: 'image_in_use' })
   expect((await at.ask('DELETE', `/v1/templates/${template.id}`)).status).toBe(204)
-  expect((await removeImage()).status).toBe(204)
+  expect((await removeImage()).status).toBe(200)
   const again = await at.ask('DELETE', `/v1/templates/${template.id}`)
   expect(again).toMatchObject({ status: 404, code: 'template_unknown' })
   expect((await at.ask('GET', `/v1/templates/${newId('template')}`)).code).toBe('template_unknown')

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Engine } from '@sandlot/engine'
-import { SandlotError, type TemplateCreate } from '@sandlot/protocol'
+import { idOf, SandlotError, type TemplateCreate } from '@sandlot/protocol'
 import {
   type BuildWait,
   type ImageStore,
@@ -10,9 +10,11 @@ import {
 } from '@sandlot/runtime'
 import { decodeJson, encodeJson } from '../json.ts'
 import { kvRecords } from '../kv-records.ts'
+import { createNameLock } from '../name-lock.ts'
 import { type TemplateRecord, templateId, templateRecord } from './record.ts'
 
 const PREFIX = 'template/'
+const templateIdSchema = idOf('template')
 
 /** Snapshots of the memory of templates. */
 export interface TemplateMemory {
@@ -47,13 +49,16 @@ export interface TemplatesOptions {
 
 /**
  * The prepared environments. Each keeps its image from being removed. A record is written when everything it names is there, so one that
- * is found can be started from.
+ * is found can be started from. A name is that of the one which was prepared under it last: the one that had it before goes on without.
  */
 export class Templates {
   readonly #options: TemplatesOptions
   readonly #pins = new Map<string, PinnedImage>()
   /** The snapshot of each that has one. */
   readonly #snapshots = new Map<string, string>()
+  /** By project and name, the id. */
+  readonly #names = new Map<string, string>()
+  readonly #naming = createNameLock()
   readonly #saving = new SharedBuilds<TemplateRecord>()
 
   private constructor(options: TemplatesOptions) {
@@ -64,7 +69,8 @@ export class Templates {
   static async open(options: TemplatesOptions): Promise<Templates> {
     const templates = new Templates(options)
     for await (const record of templates.#all('')) {
-      if (!(await templates.#keep(record))) await templates.#forget(record)
+      if (await templates.#keep(record)) templates.#setName(record)
+      else await templates.#forget(record)
     }
     return templates
   }
@@ -101,12 +107,19 @@ export class Templates {
     return await this.#named(saved, input)
   }
 
-  /** Throws `template_unknown`. */
-  async get(project: string, id: string): Promise<TemplateRecord> {
-    const found = await this.find(project, id)
+  /** By id, or else by name. Throws `template_unknown`. */
+  async get(project: string, idOrName: string): Promise<TemplateRecord> {
+    const isId = templateIdSchema.safeParse(idOrName).success
+    const id = isId ? idOrName : this.named(project, idOrName)
+    const found = id === undefined ? undefined : await this.find(project, id)
     if (found) return found
-    const shown = JSON.stringify(id.slice(0, 64))
+    const shown = JSON.stringify(idOrName.slice(0, 64))
     throw new SandlotError('template_unknown', `there is no template ${shown}`)
+  }
+
+  /** Id of the one of a name. */
+  named(project: string, name: string): string | undefined {
+    return this.#names.get(nameKey(project, name))
   }
 
   async find(project: string, id: string): Promise<TemplateRecord | undefined> {
@@ -124,8 +137,8 @@ export class Templates {
    * Forgets a template; its image stays until it is removed or collected, its memory until no run starts from it. Throws
    * `template_unknown`.
    */
-  async remove(project: string, id: string): Promise<TemplateRecord> {
-    const record = await this.get(project, id)
+  async remove(project: string, idOrName: string): Promise<TemplateRecord> {
+    const record = await this.get(project, idOrName)
     await this.#forget(record)
     if (record.snapshot !== undefined) await this.#options.memory.drop(project, record.snapshot)
     return record
@@ -148,9 +161,33 @@ export class Templates {
 
   async #save(record: TemplateRecord): Promise<TemplateRecord> {
     if (!(await this.#keep(record))) throw overtaken(record)
+    const { project, id, name } = record
+    return await this.#naming.with(project, async () => {
+      // First it is nobody's: never have two the same name.
+      const before = name === undefined ? undefined : this.named(project, name)
+      if (before !== undefined && before !== id) await this.#takeName(project, before)
+      await this.#put(record)
+      this.#setName(record)
+      return record
+    })
+  }
+
+  async #takeName(project: string, id: string): Promise<void> {
+    const record = await this.find(project, id)
+    if (!record) return
+    const { name: _, ...nameless } = record
+    await this.#put(nameless)
+  }
+
+  async #put(record: TemplateRecord): Promise<void> {
     const { kv } = this.#options.engine
     await kv.put(keyOf(record.project, record.id), encodeJson(record))
-    return record
+  }
+
+  /** The name that it had before is nobody's now. */
+  #setName({ project, id, name }: TemplateRecord): void {
+    for (const [key, other] of this.#names) if (other === id) this.#names.delete(key)
+    if (name !== undefined) this.#names.set(nameKey(project, name), id)
   }
 
   /** False where its image or its memory is gone. */
@@ -168,9 +205,10 @@ export class Templates {
     return true
   }
 
-  async #forget({ project, id }: TemplateRecord): Promise<void> {
-    const key = keyOf(project, id)
+  async #forget({ name: _, ...record }: TemplateRecord): Promise<void> {
+    const key = keyOf(record.project, record.id)
     await this.#options.engine.kv.delete(key)
+    this.#setName(record)
     this.#pins.get(key)?.[Symbol.dispose]()
     this.#pins.delete(key)
     this.#snapshots.delete(key)
@@ -182,6 +220,10 @@ function overtaken({ kind, image, snapshot }: TemplateRecord): SandlotError {
   const what = kind === 'memory' ? `its memory (${snapshot}) or its image` : `its image ${image}`
   const message = `${what} was removed while the template was prepared`
   return new SandlotError('template_unknown', message, { hint: 'Prepare it again.' })
+}
+
+function nameKey(project: string, name: string): string {
+  return JSON.stringify([project, name])
 }
 
 function keyOf(project: string, id: string): string {

@@ -1,6 +1,6 @@
 /** From a Dockerfile to the description of what it builds: its stages as a tree, of which only the needed ones are built. */
 import { readFile } from 'node:fs/promises'
-import { idKind, SandlotError } from '@sandlot/protocol'
+import { isStartId, parseStartName, SandlotError } from '@sandlot/protocol'
 import { ImageDescription } from '../image.ts'
 import type { DockerfileOptions, ImageBase } from '../local-step.ts'
 import { type Context, contextOf } from './context.ts'
@@ -101,11 +101,10 @@ function otherStage(
   return new ImageDescription(namedBase(name))
 }
 
-/** An id of the daemon's, or an image of a registry. */
+/** What the daemon has, by its id or as `snapshot:NAME` or `template:NAME`; else an image of a registry. */
 function namedBase(name: string): ImageBase {
-  const kind = idKind(name)
-  const isId = kind === 'image' || kind === 'snapshot' || kind === 'template'
-  return isId ? { kind: 'id', id: name } : { kind: 'registry', reference: name }
+  const isThere = isStartId(name) || parseStartName(name) !== undefined
+  return isThere ? { kind: 'id', id: name } : { kind: 'registry', reference: name }
 }
 
 function checkPlatform(instruction: Instruction, outer: Variables): void {
