@@ -91,6 +91,19 @@ await story('the network of a sandbox', { pool: 1 }, (at) => {
     expect(usage?.networkBytes).toBeGreaterThan(2 * 'hello from outside'.length)
   })
 
+  test('one connection more than there may be is told so at once', async () => {
+    const network = { allow: [allowed()] }
+    await using sandbox = await at.client.sandboxes.create({ from: at.image, network })
+    const full = python(`
+import socket
+open_ = [socket.create_connection(('127.0.0.1', 61080)) for _ in range(128)]
+s = socket.create_connection(('127.0.0.1', 61080), 20)
+s.sendall(b'CONNECT ${allowed()} HTTP/1.1\\r\\n\\r\\n')
+print(s.recv(1000).decode())`)
+    expect(await said(sandbox, full)).toMatch(/^HTTP\/1.1 503 Too many connections/)
+    expect(await said(sandbox, ask(allowed()))).toContain('200 hello from outside')
+  })
+
   test('after a crash of the daemon the policy still holds', async () => {
     const network = { allow: [allowed()] }
     const sandbox = await at.client.sandboxes.create({ from: at.image, network })
