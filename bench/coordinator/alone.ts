@@ -4,7 +4,7 @@ import { openSqliteEngine, systemClock } from '@sandlot/engine'
 import { FakeDriver, openImageStore } from '@sandlot/runtime'
 import { MemoryBlobs, tarArchive } from '@sandlot/testkit'
 import { pino } from 'pino'
-import { Coordinator, Node } from '../inside.ts'
+import { Checkpoints, Coordinator, Node } from '../inside.ts'
 
 export interface CoordinatorAlone extends AsyncDisposable {
   readonly coordinator: Coordinator
@@ -36,7 +36,7 @@ export async function openCoordinator(directory: string): Promise<CoordinatorAlo
     room: ROOM,
     poolTarget: 0,
     creationsMax: CREATIONS_MAX,
-    checkpointDirectory: join(directory, 'checkpoints'),
+    checkpoints: new Checkpoints(join(directory, 'checkpoints')),
   })
   const coordinator = opening.use(
     new Coordinator({

@@ -39,6 +39,7 @@ import { openLog } from './log.ts'
 import { watch } from './metrics/gauges.ts'
 import { Metrics, metricsHandler } from './metrics/metrics.ts'
 import { timedEngine } from './metrics/timed-engine.ts'
+import { Checkpoints } from './node/checkpoints.ts'
 import { Node } from './node/node.ts'
 import { openEngine } from './open-engine.ts'
 import { openSaved } from './open-saved.ts'
@@ -158,8 +159,8 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
       sizeBytesMax: options.imageBytes || (await halfOfDisk(options.dataDirectory)),
     }),
   )
-  const checkpointDirectory = join(options.dataDirectory, 'checkpoints')
-  const saved = await openSaved({ engine, images, log, checkpointDirectory, opened })
+  const checkpoints = new Checkpoints(join(options.dataDirectory, 'checkpoints'))
+  const saved = await openSaved({ engine, images, log, checkpoints, opened })
   const { driver, own } = openDriver(options)
   // A start that fails leaves what it found to the next one.
   const left = { alive: true }
@@ -184,7 +185,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     },
     poolTarget: options.poolTarget,
     creationsMax: options.creationsMax,
-    checkpointDirectory,
+    checkpoints,
     numbers: metrics,
   })
   opened.node = node

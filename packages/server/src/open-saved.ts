@@ -2,7 +2,7 @@ import { type Engine, systemClock } from '@sandlot/engine'
 import type { ImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import type { Coordinator } from './coordinator/coordinator.ts'
-import { Checkpoints } from './node/checkpoints.ts'
+import type { Checkpoints } from './node/checkpoints.ts'
 import type { Node } from './node/node.ts'
 import { Snapshots } from './snapshots/snapshots.ts'
 import type { SnapshotServices } from './snapshots/take.ts'
@@ -15,8 +15,7 @@ export interface SavedParts {
   readonly engine: Engine
   readonly images: ImageStore
   readonly log: Logger
-  /** The node's directory for saved memory. */
-  readonly checkpointDirectory: string
+  readonly checkpoints: Checkpoints
   /** What the daemon opens later; until then nothing of it uses a snapshot, and none is taken. */
   readonly opened: { readonly node?: Node; readonly coordinator?: Coordinator }
 }
@@ -29,13 +28,13 @@ export interface Saved {
 
 /** What sandboxes start from beside images: snapshots and templates, and the ids of both. */
 export async function openSaved(parts: SavedParts): Promise<Saved> {
-  const { engine, images, log, checkpointDirectory, opened } = parts
+  const { engine, images, log, checkpoints, opened } = parts
   const { now } = systemClock
   const made: { templates?: Templates } = {}
   const snapshots = await Snapshots.open({
     engine,
     images,
-    checkpoints: new Checkpoints(checkpointDirectory),
+    checkpoints,
     user: (record) => userOf(record, { ...opened, ...made }),
     now,
     log,

@@ -1,5 +1,6 @@
 import { idKind, isStartId, parseStartName, SandlotError } from '@sandlot/protocol'
-import type { MemoryRecord, SnapshotRecord } from './snapshots/record.ts'
+import type { MemoryRecord } from './snapshots/record.ts'
+import type { UsedSnapshot } from './snapshots/snapshots.ts'
 import type { TemplateRecord } from './templates/record.ts'
 
 /** What an id or a name in `from` stands for. */
@@ -14,6 +15,9 @@ export interface StartPoint {
   readonly memory?: SavedMemory
 }
 
+/** Until disposed a snapshot that it stands for stays, whoever deletes it. */
+export interface UsedStartPoint extends StartPoint, Disposable {}
+
 /** The memory of a snapshot, and what its starts have. */
 export type SavedMemory = Omit<MemoryRecord, 'runtime' | 'cpuFeatures'>
 
@@ -21,7 +25,7 @@ export type SavedMemory = Omit<MemoryRecord, 'runtime' | 'cpuFeatures'>
 export interface StartPointSources {
   /** By id or name. Each fails with an error of its own where there is none. */
   readonly template: (project: string, idOrName: string) => Promise<TemplateRecord>
-  readonly snapshot: (project: string, idOrName: string) => Promise<SnapshotRecord>
+  readonly snapshot: (project: string, idOrName: string) => Promise<UsedSnapshot>
   /** Whether there is one of this name. */
   readonly isTemplate: (project: string, name: string) => boolean
   readonly isSnapshot: (project: string, name: string) => boolean
@@ -39,12 +43,14 @@ export class StartPoints {
    * Whether an image of this id exists is found out when it is used. Fails with `template_unknown`, `snapshot_unknown`, or
    * `invalid_request` for a name that both have.
    */
-  async resolve(project: string, from: string): Promise<StartPoint> {
+  async resolve(project: string, from: string): Promise<UsedStartPoint> {
     const { kind, name } = this.#parse(project, from)
-    if (kind === 'image') return { id: name, image: name }
+    if (kind === 'image') return { id: name, image: name, [Symbol.dispose]() {} }
     if (kind === 'snapshot') return pointOf(await this.#sources.snapshot(project, name))
     const { id, image, resources, snapshot } = await this.#sources.template(project, name)
-    if (snapshot === undefined) return { id, image, ...(resources ? { resources } : {}) }
+    if (snapshot === undefined) {
+      return { id, image, ...(resources ? { resources } : {}), [Symbol.dispose]() {} }
+    }
     return { ...pointOf(await this.#sources.snapshot(project, snapshot)), id }
   }
 
@@ -52,7 +58,8 @@ export class StartPoints {
   async image(project: string, from: string): Promise<string> {
     const { kind, name } = this.#parse(project, from)
     if (kind === 'template') return (await this.#sources.template(project, name)).image
-    return (await this.resolve(project, from)).image
+    using start = await this.resolve(project, from)
+    return start.image
   }
 
   #parse(project: string, from: string): { kind: 'image' | 'snapshot' | 'template'; name: string } {
@@ -66,8 +73,10 @@ export class StartPoints {
   }
 }
 
-function pointOf({ id, image, memory }: SnapshotRecord): StartPoint {
-  return { id, image, ...(memory ? { memory } : {}) }
+function pointOf(used: UsedSnapshot): UsedStartPoint {
+  const { id, image, memory } = used.record
+  const stays = { [Symbol.dispose]: () => used[Symbol.dispose]() }
+  return { id, image, ...(memory ? { memory } : {}), ...stays }
 }
 
 function bothHaveIt(name: string): SandlotError {

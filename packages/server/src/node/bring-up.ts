@@ -19,9 +19,11 @@ export async function bringUp(
   entry: Entry,
   request: AcquireRequest,
 ): Promise<SandboxOrigin> {
-  const { ownership } = parts
+  const { ownership, checkpoints } = parts
   const { signal } = entry.abort
-  const onRestore = request.checkpoint === undefined ? undefined : request.onRestore
+  const { checkpoint } = request
+  using _ = checkpoint === undefined ? undefined : await checkpoints.hold(checkpoint)
+  const onRestore = checkpoint === undefined ? undefined : request.onRestore
   if (onRestore) entry.record = { ...entry.record, unready: true }
   const memory = memoryOf(parts, entry, request)
   const { sandbox, origin } = await startOwned(parts, entry, memory)
@@ -34,7 +36,7 @@ export async function bringUp(
       await runOnRestore(sandbox, seenBy(entry), onRestore, signal)
     }
     if (onRestore) {
-      const { unready: _, ...ready } = entry.record
+      const { unready: __, ...ready } = entry.record
       entry.record = ready
       await ownership.put(ready)
     }

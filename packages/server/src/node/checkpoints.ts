@@ -1,5 +1,6 @@
 import { access, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { SandlotError } from '@sandlot/protocol'
 
 /**
  * Saved memory of this node's sandboxes, a directory each, named after what it is of:
@@ -9,9 +10,13 @@ import { join } from 'node:path'
  * | `sb_…` | a paused sandbox | it was resumed, or ended |
  * | `sn_…` | a snapshot | that is deleted |
  * | anything else | copies being made | they are made |
+ *
+ * One that is removed while something starts from it goes when that is over; nothing more starts from it.
  */
 export class Checkpoints {
   readonly #directory: string
+  readonly #held = new Map<string, number>()
+  readonly #removed = new Set<string>()
 
   constructor(directory: string) {
     this.#directory = directory
@@ -29,9 +34,36 @@ export class Checkpoints {
     )
   }
 
+  /**
+   * Keeps it on disk until disposed: something starts from it.
+   * @throws SandlotError `snapshot_unknown` where it was removed
+   */
+  async hold(name: string): Promise<Disposable> {
+    const isThere = await this.has(name)
+    if (!isThere || this.#removed.has(name)) throw deleted()
+    this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
+    let over = false
+    return {
+      [Symbol.dispose]: () => {
+        if (!over) this.#letGo(name)
+        over = true
+      },
+    }
+  }
+
   /** Idempotent. */
   async remove(name: string): Promise<void> {
-    await rm(this.path(name), { recursive: true, force: true })
+    if (this.#held.has(name)) this.#removed.add(name)
+    else await rm(this.path(name), { recursive: true, force: true })
+  }
+
+  #letGo(name: string): void {
+    const left = (this.#held.get(name) ?? 0) - 1
+    if (left > 0) return void this.#held.set(name, left)
+    this.#held.delete(name)
+    if (!this.#removed.delete(name)) return
+    // What can't be removed now the next daemon removes.
+    void this.remove(name).catch(() => {})
   }
 
   /** Removes the memory of snapshots that nobody knows. */
@@ -50,6 +82,10 @@ export class Checkpoints {
       if (!kept) await this.remove(name)
     }
   }
+}
+
+function deleted(): SandlotError {
+  return new SandlotError('snapshot_unknown', 'the saved memory to start from was deleted')
 }
 
 const SNAPSHOT = /^sn_[^.]*$/

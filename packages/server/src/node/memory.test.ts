@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { testDirectories } from '../testing/daemon.ts'
 import { smallTar } from '../testing/tar.ts'
+import { Checkpoints } from './checkpoints.ts'
 import type { Entry } from './entry.ts'
 import { Node } from './node.ts'
 import type { AcquireRequest } from './port.ts'
@@ -37,7 +38,7 @@ async function setup(options: FakeDriverOptions = {}) {
       room: { cpus: 4, memoryBytes: 2 ** 32, sandboxes: 1 },
       poolTarget: 0,
       creationsMax: 4,
-      checkpointDirectory,
+      checkpoints: new Checkpoints(checkpointDirectory),
     })
     return { node, recovered: await node.recover() }
   }
@@ -187,6 +188,15 @@ test('time does not pass for it', async () => {
   expect(entry.sandbox?.spec.lifetimeMs).toBeLessThanOrEqual(70_000)
   expect(entry.pastTime(at.clock.now() + 80_000)).toContain('lifetime')
   expect(entry.pastTime(at.clock.now() + 61_000)).toContain('nobody used it')
+})
+
+test('memory that was deleted is started by nobody', async () => {
+  await using at = await setup()
+  await expect(at.entry({ checkpoint: newId('snapshot') })).rejects.toMatchObject({
+    ...{ code: 'snapshot_unknown', fault: 'caller' },
+    message: expect.stringContaining('was deleted'),
+  })
+  expect(at.node.room.used.sandboxes).toBe(0)
 })
 
 test('others than those made for it are refused with what to do', async () => {

@@ -11,7 +11,7 @@ import {
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
-import { Checkpoints } from './checkpoints.ts'
+import type { Checkpoints } from './checkpoints.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
 import { NO_USAGE } from './ended.ts'
@@ -58,8 +58,7 @@ export interface NodeOptions {
   readonly room: RoomSize
   readonly poolTarget: number
   readonly creationsMax: number
-  /** For saved memory. */
-  readonly checkpointDirectory: string
+  readonly checkpoints: Checkpoints
   readonly numbers?: NodeNumbers
   /** Default: by this machine's settings. */
   readonly network?: MachineNetwork
@@ -101,7 +100,6 @@ export class Node implements NodePort {
       endings: await Endings.open(engine),
       news: new EndingNews(),
       commands: new Commands(),
-      checkpoints: new Checkpoints(options.checkpointDirectory),
       numbers: options.numbers ?? uncounted,
       network: options.network ?? new MachineNetwork(packageSettings()),
     })

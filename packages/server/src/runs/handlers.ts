@@ -24,8 +24,8 @@ export function runHandlers(
 ): Pick<Handlers, RunRoutes> {
   return {
     createRun: async ({ caller, body }) => {
-      const start = startOf(await startPoints.resolve(caller.project, body.from), body)
-      const { image: from, checkpoint, coldInstead, onRestore, ...rest } = start
+      using start = await startPoints.resolve(caller.project, body.from)
+      const { image: from, checkpoint, coldInstead, onRestore, ...rest } = startOf(start, body)
       const memory = defined({ checkpoint, coldInstead, onRestore })
       const saved = checkpoint === undefined ? {} : { memory }
       return await coordinator.createRun(caller.project, { ...body, ...rest, from, ...saved })

@@ -39,7 +39,7 @@ async function create(
   }
   call.signal.addEventListener('abort', onGone, { once: true })
   try {
-    const start = await startPoints.resolve(caller.project, body.from)
+    using start = await startPoints.resolve(caller.project, body.from)
     const entry = await node.sandboxes.acquire({
       sandbox: id,
       ...(start.id === start.image ? {} : { from: start.id }),

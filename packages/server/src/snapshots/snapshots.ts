@@ -1,6 +1,7 @@
 import type { Engine } from '@sandlot/engine'
 import { SandlotError, type SnapshotView } from '@sandlot/protocol'
 import type { ImageStore, PinnedImage } from '@sandlot/runtime'
+import type { Logger } from 'pino'
 import { encodeJson } from '../json.ts'
 import { kvRecords } from '../kv-records.ts'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -16,7 +17,12 @@ export interface SnapshotsOptions {
   /** What else keeps a snapshot from being deleted, in a few words; undefined where nothing does. */
   readonly user: (record: SnapshotRecord) => string | undefined
   readonly now: () => number
-  readonly log: { warn(about: object, message: string): void }
+  readonly log: Pick<Logger, 'warn' | 'error'>
+}
+
+/** A snapshot that something is about to start from: until disposed all that it names stays. */
+export interface UsedSnapshot extends Disposable {
+  readonly record: SnapshotRecord
 }
 
 /**
@@ -28,6 +34,8 @@ export class Snapshots {
   readonly #options: SnapshotsOptions
   readonly #records = new Map<string, SnapshotRecord>()
   readonly #pins = new Map<string, readonly PinnedImage[]>()
+  /** How often each is about to be started from. */
+  readonly #uses = new Map<string, number>()
   /** Images may be there that have no record yet. */
   #making = 0
 
@@ -70,9 +78,11 @@ export class Snapshots {
     }
     this.#pins.set(record.id, pinned)
     const { name, project } = record
-    for (const other of name === undefined ? [] : await this.list(project, name)) {
+    for (const { id } of name === undefined ? [] : await this.list(project, name)) {
+      const other = this.#records.get(id)
+      if (!other || other.id === record.id) continue
       const { name: _, ...nameless } = other
-      if (other.id !== record.id) await this.#put(nameless)
+      await this.#put(nameless)
     }
     return record
   }
@@ -91,21 +101,23 @@ export class Snapshots {
 
   /** By id, or else by name. Throws `snapshot_unknown`. */
   async get(project: string, idOrName: string): Promise<SnapshotRecord> {
-    const found = this.find(project, idOrName) ?? this.named(project, idOrName)
-    if (found) return found
-    const shown = JSON.stringify(idOrName.slice(0, 64))
-    throw new SandlotError('snapshot_unknown', `there is no snapshot ${shown}`)
+    return this.#present(project, idOrName)
   }
 
   /** One that is about to be started from. Throws `snapshot_unknown`. */
-  async use(project: string, idOrName: string): Promise<SnapshotRecord> {
-    const record = await this.get(project, idOrName)
-    const nowMs = this.#options.now()
-    if (nowMs - (record.lastUsedAtMs ?? 0) < SERVER_LIMITS.snapshotUseMs) return record
-    const used = { ...record, lastUsedAtMs: nowMs }
-    // The start doesn't wait for it: it may be lost.
-    this.#put(used).catch(() => {})
-    return used
+  async use(project: string, idOrName: string): Promise<UsedSnapshot> {
+    const record = this.#present(project, idOrName)
+    const { id } = record
+    this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1)
+    this.#note(record)
+    let over = false
+    return {
+      record,
+      [Symbol.dispose]: () => {
+        if (!over) this.#unuse(record)
+        over = true
+      },
+    }
   }
 
   /** Oldest first. */
@@ -118,23 +130,20 @@ export class Snapshots {
 
   /**
    * Forgets a snapshot and removes the image that nothing else has. Sandboxes that were started from it go on, and keep its files until
-   * they end. Throws `snapshot_in_use` without `force` while something was started from it, or will be.
+   * they end; what is about to start from it still comes up. Throws `snapshot_in_use` without `force` while something was started from it,
+   * or will be.
    */
   async remove(project: string, idOrName: string, force: boolean): Promise<SnapshotRecord> {
-    const record = await this.get(project, idOrName)
+    const record = this.#present(project, idOrName)
     const { id } = record
-    const user = force ? undefined : this.#options.user(record)
+    const starting = this.#uses.has(id) ? 'a sandbox that is starting' : undefined
+    const user = force ? undefined : (this.#options.user(record) ?? starting)
     if (user !== undefined) {
       throw new SandlotError('snapshot_in_use', `the snapshot ${id} is in use by ${user}`)
     }
     this.#records.delete(id)
     await this.#options.engine.kv.delete(keyOf(record))
-    for (const pinned of this.#pins.get(id) ?? []) pinned[Symbol.dispose]()
-    this.#pins.delete(id)
-    // What stays of it the next daemon removes.
-    const { memory } = record
-    if (memory) await this.#options.checkpoints.remove(memory.checkpoint).catch(() => {})
-    await this.reap()
+    if (!this.#uses.has(id)) await this.#letGo(record)
     return record
   }
 
@@ -171,13 +180,48 @@ export class Snapshots {
     }
   }
 
+  #present(project: string, idOrName: string): SnapshotRecord {
+    const found = this.find(project, idOrName) ?? this.named(project, idOrName)
+    if (found) return found
+    const shown = JSON.stringify(idOrName.slice(0, 64))
+    throw new SandlotError('snapshot_unknown', `there is no snapshot ${shown}`)
+  }
+
+  /** When it was used last; the start doesn't wait for it, and it may be lost. */
+  #note(record: SnapshotRecord): void {
+    const lastUsedAtMs = this.#options.now()
+    if (lastUsedAtMs - (record.lastUsedAtMs ?? 0) < SERVER_LIMITS.snapshotUseMs) return
+    this.#put({ ...record, lastUsedAtMs }).catch(() => {})
+  }
+
+  #unuse(record: SnapshotRecord): void {
+    const { id } = record
+    const left = (this.#uses.get(id) ?? 0) - 1
+    if (left > 0) return void this.#uses.set(id, left)
+    this.#uses.delete(id)
+    if (this.#records.has(id)) return
+    this.#letGo(record).catch((error) =>
+      this.#options.log.error({ err: error, snapshot: id }, 'a deleted snapshot stays on disk'),
+    )
+  }
+
+  /** What it alone kept goes; what can't be removed now the next daemon removes. */
+  async #letGo({ id, memory }: SnapshotRecord): Promise<void> {
+    for (const pinned of this.#pins.get(id) ?? []) pinned[Symbol.dispose]()
+    this.#pins.delete(id)
+    if (memory) await this.#options.checkpoints.remove(memory.checkpoint).catch(() => {})
+    await this.reap()
+  }
+
   async #put(record: SnapshotRecord): Promise<void> {
     const before = this.#records.get(record.id)
     this.#records.set(record.id, record)
     try {
       await this.#options.engine.kv.put(keyOf(record), encodeJson(record))
     } catch (error) {
-      if (before) this.#records.set(record.id, before)
+      // It may have been removed meanwhile.
+      const isPresent = this.#records.has(record.id)
+      if (before && isPresent) this.#records.set(record.id, before)
       else this.#records.delete(record.id)
       throw error
     }

@@ -2,6 +2,7 @@ import { openSqliteEngine, systemClock } from '@sandlot/engine'
 import { completeResources, newId } from '@sandlot/protocol'
 import { FakeDriver, type FakeDriverOptions, openImageStore } from '@sandlot/runtime'
 import { pino } from 'pino'
+import { Checkpoints } from '../node/checkpoints.ts'
 import { Node, type NodeOptions } from '../node/node.ts'
 import type { AcquireRequest } from '../node/port.ts'
 import { testDirectories } from './daemon.ts'
@@ -31,7 +32,7 @@ export async function openNode(
     room: { cpus: 4, memoryBytes: 2 ** 32, sandboxes: 100 },
     poolTarget: 0,
     creationsMax: 4,
-    checkpointDirectory: `${directory}/checkpoints`,
+    checkpoints: new Checkpoints(`${directory}/checkpoints`),
     ...options.node,
   }
   const node = await Node.open(given)

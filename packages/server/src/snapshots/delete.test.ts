@@ -1,0 +1,126 @@
+import { mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openSqliteEngine } from '@sandlot/engine'
+import { newId, type SandboxView, type SnapshotKind, type SnapshotView } from '@sandlot/protocol'
+import { FakeDriver, openImageStore } from '@sandlot/runtime'
+import { expect, test } from 'vitest'
+import { Checkpoints } from '../node/checkpoints.ts'
+import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
+import { smallTar } from '../testing/tar.ts'
+import type { SnapshotRecord } from './record.ts'
+import { Snapshots } from './snapshots.ts'
+
+/** Starts wait at a gate while it is closed. */
+class GatedDriver extends FakeDriver {
+  gate: Promise<void> | undefined
+  arrived = 0
+
+  override async create(...start: Parameters<FakeDriver['create']>) {
+    await this.#wait()
+    return await super.create(...start)
+  }
+
+  override async restore(...start: Parameters<FakeDriver['restore']>) {
+    await this.#wait()
+    return await super.restore(...start)
+  }
+
+  async #wait(): Promise<void> {
+    this.arrived += 1
+    await this.gate
+  }
+}
+
+const saved = (at: TestDaemon) => readdir(join(at.directories.dataDirectory, 'checkpoints'))
+
+async function taken(at: TestDaemon, kind: SnapshotKind): Promise<SnapshotView> {
+  const { id } = await at.sandbox({ checkpointable: kind === 'memory' })
+  await at.ask('PUT', `/v1/sandboxes/${id}/files?path=/etc/new`, { body: id })
+  const reply = await at.ask('POST', `/v1/sandboxes/${id}/snapshots`, { json: { kind } })
+  await at.ask('DELETE', `/v1/sandboxes/${id}`)
+  return reply.json as SnapshotView
+}
+
+test.each(['filesystem', 'memory'] as const)(
+  'a snapshot (%s) stays while something starts from it; by force what starts comes up whole',
+  async (kind) => {
+    const driver = new GatedDriver({ capabilities: { memorySnapshot: true } })
+    await using at = await startTestDaemon({ driver, daemon: { poolTarget: 0 } })
+    const { id, image, sandbox: of } = await taken(at, kind)
+    const { promise, resolve: open } = Promise.withResolvers<void>()
+    driver.gate = promise
+    driver.arrived = 0
+    const start = () => at.ask('POST', '/v1/sandboxes', { json: { from: id } })
+    const starting = [start(), start()]
+    await expect.poll(() => driver.arrived).toBe(2)
+    const path = `/v1/snapshots/${id}`
+    expect(await at.ask('DELETE', path)).toMatchObject({ status: 409, code: 'snapshot_in_use' })
+    expect((await at.ask('DELETE', `${path}?force=true`)).status).toBe(204)
+    expect((await at.ask('GET', '/v1/snapshots')).json).toMatchObject({ items: [] })
+    expect(await start()).toMatchObject({ status: 404, code: 'snapshot_unknown' })
+    open()
+    for (const reply of await Promise.all(starting)) {
+      expect(reply.status).toBe(201)
+      const { id: sandbox } = reply.json as SandboxView
+      // Files of an image are none of this driver's.
+      const file = await at.ask('GET', `/v1/sandboxes/${sandbox}/files?path=/etc/new`)
+      expect(file.text).toContain(kind === 'memory' ? of : 'file_not_found')
+      await at.ask('DELETE', `/v1/sandboxes/${sandbox}`)
+    }
+    expect(await saved(at)).toEqual([])
+    await taken(at, 'filesystem')
+    expect((await at.ask('GET', `/v1/images/${image}`)).code).toBe('image_unknown')
+  },
+)
+
+test('what somebody is about to start from goes when that is over', async () => {
+  await using directories = await testDirectories()
+  const { dataDirectory: directory } = directories
+  await using engine = await openSqliteEngine({ directory: `${directory}/engine` })
+  const { digest: blob } = await engine.blobs.put(smallTar('a', 'b'))
+  const openBlob = async () => (await engine.blobs.open(blob)).body
+  await using images = await openImageStore({ directory: `${directory}/images`, openBlob })
+  const { id: image } = await images.build({ kind: 'tar', blob })
+  const checkpoints = new Checkpoints(`${directory}/checkpoints`)
+  const snapshots = await Snapshots.open({
+    ...{ engine, images, checkpoints, now: Date.now },
+    user: () => undefined,
+    log: { warn: () => {}, error: () => {} },
+  })
+  const [project, id] = ['default', newId('snapshot')]
+  const limits = { request: 1, limit: 1 }
+  const record: SnapshotRecord = {
+    ...{ id, project, kind: 'memory', tags: {}, image, parent: image, sandbox: newId('sandbox') },
+    ...{ sizeBytes: 1, createdAtMs: 1 },
+    memory: {
+      ...{ checkpoint: id, below: image, runtime: 'r', cpuFeatures: '', env: {}, workdir: '/' },
+      ...{ user: '0', resources: { cpu: limits, memory: limits, disk: 1, pids: 1 } },
+    },
+  }
+  await mkdir(checkpoints.path(id), { recursive: true })
+  await snapshots.add(record)
+  const used = await snapshots.use(project, id)
+  await expect(snapshots.remove(project, id, false)).rejects.toMatchObject({
+    code: 'snapshot_in_use',
+  })
+  await snapshots.remove(project, id, true)
+  await expect(snapshots.use(project, id)).rejects.toMatchObject({ code: 'snapshot_unknown' })
+  expect(await checkpoints.has(id)).toBe(true)
+  await expect(images.remove(image)).rejects.toMatchObject({ code: 'image_in_use' })
+  // The start itself holds the memory longer than the wish for it.
+  const held = await checkpoints.hold(id)
+  used[Symbol.dispose]()
+  await expect
+    .poll(() =>
+      images.remove(image).then(
+        () => true,
+        () => false,
+      ),
+    )
+    .toBe(true)
+  expect(await checkpoints.has(id)).toBe(true)
+  await expect(checkpoints.hold(id)).rejects.toMatchObject({ code: 'snapshot_unknown' })
+  held[Symbol.dispose]()
+  await expect.poll(() => checkpoints.has(id)).toBe(false)
+  expect(await Array.fromAsync((await engine.kv.list('snapshot/')).entries)).toEqual([])
+})
