@@ -30,7 +30,10 @@ impl Agent {
         let renamed = fields.optional_bytes("sandbox")?.is_some();
         if renamed {
             fields.bytes("hostname")?;
-            self.relay_of_copy(fields)?;
+            // Whether it has a way out is told to one that is somebody.
+            if !fields.bytes("sandbox")?.is_empty() {
+                self.relay_of_copy(fields)?;
+            }
             self.identity.configure(fields)?;
             self.identity.draw_boot();
         }

@@ -3,10 +3,11 @@
 //! The daemon starts one and keeps it. Requests are JSON lines on stdin, `{ "id": 1, "op": "launch", … }`;
 //! replies are JSON lines on stdout, `{ "id": 1, "ok": { … } }` or `{ "id": 1, "error": { "stage", "message", "log"? } }`,
 //! in the order in which the work ends. Every request has a thread of its own, so starts run in parallel.
-//! The helper ends with its stdin. Sandboxes are in sessions of their own and live on.
+//! The helper ends with its stdin. Sandboxes are in sessions of their own and live on, but those that it holds (`hold.rs`).
 
 mod fail;
 mod fifos;
+mod hold;
 mod launch;
 mod mount;
 mod reap;
@@ -36,7 +37,7 @@ fn main() {
         match (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
             Ok(_) if line.ends_with(b"\n") => serve(&line),
             // End of input, or a line over the limit: the daemon is gone or is not one.
-            _ => return,
+            _ => return hold::end_all(),
         }
     }
 }
@@ -78,7 +79,9 @@ fn serve(line: &[u8]) {
 fn perform(request: &Request) -> Result<Value, Fail> {
     match request.text("op")? {
         "fifos" => fifos::make(request),
+        "hold" => hold::hold(request),
         "launch" => launch::launch(request),
+        "letGo" => hold::let_go(request),
         "mount" => mount::mount(request),
         "reap" => reap::reap(request),
         other => Err(Fail::new("request", format!("unknown op {other:?}"))),

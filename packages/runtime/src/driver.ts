@@ -3,8 +3,10 @@
  *
  * ## Terms
  * - A **host id** names a started sandbox on this machine (cgroup leaf, FIFOs, `--root`); it exists before the sandbox id does.
- * - A **blank** is a started sandbox with the agent and no image yet. It belongs to nobody and costs no owner anything.
- * - **Checkout** dresses a blank: layers, limits and identity. From then on it is a sandbox with an owner, never reused after stop.
+ * - A **blank** is a started sandbox that belongs to nobody and costs no owner anything. It has no image yet; or it was restored from a
+ *   checkpoint and is held: neither its agent nor any process in it runs, and it uses no processor, until it is checked out.
+ * - **Checkout** gives a blank its owner: identity, and layers and limits unless a checkpoint has fixed them. From then on it is a sandbox,
+ *   never reused after stop.
  * - A **world** is the namespaces and overlay root in which commands live. `main` is opened by checkout; `grade` is opened over
  *   main's files when main is certainly empty.
  * - A **checkpoint** is a directory that holds a sandbox's memory and files, and what a machine needs to restore them. The sandbox is
@@ -16,7 +18,7 @@
  * createBlank ─▶ blank ─ checkout ─▶ running ─ stop ─▶ gone
  *                  └──── discard ───────┴─ dies alone ─▶ gone (fate says why)
  * create = a cold start: spec mounts instead of hot-mounted layers, then the same `running`
- * restore = a start from a checkpoint of a running one: its processes go on, as a sandbox of their own
+ * restore = createBlank from a checkpoint of a running one, then checkout: its processes go on, as a sandbox of their own
  * ```
  * A pool calls `createBlank` ahead of need; the node calls `checkout` when an attempt is admitted, drives the commands through
  * `guest`, and calls `stop` when the attempt is over. After a daemon's death the next one calls `recover` once, before anything
@@ -27,6 +29,8 @@
  * ends in a fate. No call names a path that a client chose. The conformance suite (`conformance/driver.ts`) is the judge.
  */
 import type { Guest } from './guest/guest.ts'
+
+export { DRIVER_ERROR_CODES, DriverError, type DriverErrorCode } from './driver-error.ts'
 
 /** How a driver differs from another; the conformance suite tests a missing capability to fail with `unsupported`. */
 export interface DriverCapabilities {
@@ -81,6 +85,14 @@ export interface SandboxSpec {
   readonly relayPort?: number
   /** Its memory can be saved. Only `create` and `restore` make such a sandbox: hot-mounted layers are lost to a checkpoint. */
   readonly checkpointable?: boolean
+}
+
+/** Where a blank is restored from. */
+export interface CheckpointSource {
+  readonly directory: string
+  /** What it was taken with; any other is refused. Layers bottom first. */
+  readonly layers: readonly Layer[]
+  readonly limits: SandboxLimits
 }
 
 /** What a machine must have to restore a checkpoint; also in the checkpoint's own directory. */
@@ -144,7 +156,7 @@ export interface Usage {
   readonly memoryPeakBytes: number
 }
 
-/** A started sandbox without an image. */
+/** A started sandbox without an owner. */
 export interface Blank {
   readonly hostId: string
   /** Resolves when it dies while still blank. Never rejects. */
@@ -194,6 +206,8 @@ export interface Wait {
 export interface BlankOptions extends Wait {
   /** Those that it is likely to be given: mounted already, they cost the checkout nothing. They bind to nothing. Default: none. */
   readonly layers?: readonly Layer[]
+  /** It is restored from there. Default: it is started, without an image. */
+  readonly checkpoint?: CheckpointSource
 }
 
 export interface RuntimeDriver extends AsyncDisposable {
@@ -206,12 +220,18 @@ export interface RuntimeDriver extends AsyncDisposable {
   /** Finds sandboxes that an earlier daemon left, reaps blanks and what doesn't answer, adopts the rest. Called once, first. */
   recover(wait?: Wait): Promise<Recovery>
 
-  /** Starts a sandbox that has no image yet. Fails with `create_failed`. */
+  /**
+   * Starts a sandbox that has no image yet, or restores one from a checkpoint and holds it; while that goes on its processes may run for
+   * a moment. Fails with `create_failed`; from a checkpoint also with `snapshot_incompatible`, which names the difference and is found
+   * before anything is started, or with `unsupported` without the capability `memorySnapshot`.
+   */
   createBlank(options?: BlankOptions): Promise<Blank>
 
   /**
-   * Dresses a blank and opens its world `main`. The blank is used up, also by a failure (it is stopped then).
-   * Fails with `create_failed`, or `unsupported` without the capability `hotMount`.
+   * Gives a blank its owner. One without an image is dressed, and its world `main` opened; a restored one goes on, under its new id and
+   * host name and with new clocks, and can be saved in turn. The blank is used up, also by a failure (it is stopped then).
+   * Fails with `create_failed`, also where a restored one does not answer or `spec` has other layers or limits than its checkpoint; or
+   * with `unsupported` without the capability `hotMount`, where it has no image.
    */
   checkout(blank: Blank, spec: SandboxSpec, wait?: Wait): Promise<Sandbox>
 
@@ -235,10 +255,7 @@ export interface RuntimeDriver extends AsyncDisposable {
     options: CheckpointOptions,
   ): Promise<CheckpointFacts>
 
-  /**
-   * Starts a sandbox from a checkpoint, as often as wanted. `spec` says who it is: id, host name and the clocks are new; layers and
-   * limits are those of the checkpoint. Fails with `snapshot_incompatible`, which names the difference, or `create_failed`.
-   */
+  /** The same result as `createBlank` from a checkpoint and `checkout`, as often as wanted. */
   restore(spec: SandboxSpec, directory: string, wait?: Wait): Promise<Sandbox>
 
   /** What it uses now. */
@@ -249,42 +266,4 @@ export interface RuntimeDriver extends AsyncDisposable {
 
   /** Stops everything this driver started or recovered. Idempotent. */
   [Symbol.asyncDispose](): Promise<void>
-}
-
-export const DRIVER_ERROR_CODES = [
-  /** The sandbox did not come up; a retry may help. */
-  'create_failed',
-  /** A checkpoint of another runtime, agent, format or processor, or a damaged one. */
-  'snapshot_incompatible',
-  /** A checkpoint could not be taken; the sandbox lives on. */
-  'checkpoint_failed',
-  /** The disk has no room for a checkpoint. */
-  'no_space',
-  /** The driver or the machine can't do this. */
-  'unsupported',
-  /** A world would not end in time. */
-  'world_not_empty',
-  /** The sandbox ended before or during the call; `fate` tells how. */
-  'sandbox_gone',
-] as const
-export type DriverErrorCode = (typeof DRIVER_ERROR_CODES)[number]
-
-/** A failure of the platform, never of a workload. */
-export class DriverError extends Error {
-  override readonly name = 'DriverError'
-  readonly code: DriverErrorCode
-  /** What to do about it, for a person. */
-  readonly hint: string
-  readonly fate?: Fate
-
-  constructor(
-    code: DriverErrorCode,
-    message: string,
-    options: { hint: string; fate?: Fate; cause?: unknown },
-  ) {
-    super(message, { cause: options.cause })
-    this.code = code
-    this.hint = options.hint
-    if (options.fate) this.fate = options.fate
-  }
 }

@@ -1,8 +1,10 @@
 export { gvisorOptions, packageSettings } from './config.ts'
 export {
   type Blank,
+  type BlankOptions,
   type CheckpointFacts,
   type CheckpointOptions,
+  type CheckpointSource,
   DRIVER_ERROR_CODES,
   type DriverCapabilities,
   DriverError,

@@ -8,6 +8,8 @@ export const RUNTIME_LIMITS = {
   checkpointMs: 100_000,
   /** From a checkpoint to its agent's answer. */
   restoreMs: 60_000,
+  /** Everything in a restored sandbox stands still, or goes on. */
+  holdMs: 5_000,
   /** Besides what a sandbox uses, for the runtime's own state in a checkpoint. */
   checkpointSpareBytes: 16 * 2 ** 20,
   /** Facts of a checkpoint. */

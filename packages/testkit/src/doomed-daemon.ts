@@ -8,7 +8,7 @@ const { options, plans } = JSON.parse(process.argv[2] ?? '') as {
 }
 const driver = new GvisorDriver(options)
 const sandboxes = await Promise.all(plans.map(({ spec }) => driver.create(spec)))
-const blank = await driver.createBlank()
+const blanks = [await driver.createBlank()]
 for (const { id, guest } of sandboxes) await guest.files.write('main', '/left', Buffer.from(id))
 for (const [index, { guest }] of sandboxes.entries()) {
   const shell = plans[index]?.shell
@@ -25,8 +25,15 @@ for (const [index, { guest }] of sandboxes.entries()) {
   command.result.catch(() => {})
   await command.started
 }
+for (const [index, sandbox] of sandboxes.entries()) {
+  const { layers, limits } = sandbox.spec
+  const directory = plans[index]?.restored
+  if (directory === undefined) continue
+  await driver.checkpoint(sandbox, directory, { leaveRunning: true })
+  blanks.push(await driver.createBlank({ checkpoint: { directory, layers, limits } }))
+}
 for (const [index, { guest }] of sandboxes.entries()) {
   if (plans[index]?.frozen) await guest.freeze()
 }
-process.stdout.write(`${JSON.stringify([...sandboxes, blank].map(({ hostId }) => hostId))}\n`)
+process.stdout.write(`${JSON.stringify([...sandboxes, ...blanks].map(({ hostId }) => hostId))}\n`)
 setInterval(() => {}, 60_000)

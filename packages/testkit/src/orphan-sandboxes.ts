@@ -10,13 +10,15 @@ export interface OrphanPlan {
   readonly shell?: string
   /** The daemon dies while it saves it. */
   readonly frozen?: boolean
+  /** Saved at this path, and a copy of it restored ahead. */
+  readonly restored?: string
 }
 
 const program = fileURLToPath(new URL('./doomed-daemon.ts', import.meta.url))
 
 /**
  * Starts sandboxes, each with its own id in the file `/left`, and a blank besides, in a daemon that is then killed. They live on,
- * and belong to whoever recovers them. Host ids in the order of the plans, the blank's last.
+ * and belong to whoever recovers them. Host ids in the order of the plans, then the blank's, then the copies'.
  */
 export async function orphanSandboxes(
   options: GvisorOptions,

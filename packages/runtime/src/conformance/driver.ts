@@ -6,6 +6,7 @@ import { lifeTests } from './life-tests.ts'
 import { limitTests } from './limit-tests.ts'
 import { memoryTests } from './memory-tests.ts'
 import { recoverTests } from './recover-tests.ts'
+import { restoredBlankTests } from './restored-blank-tests.ts'
 import { worldTests } from './world-tests.ts'
 
 /** Declares a test that gets a driver of its own, and checks that nothing is left of it afterwards. */
@@ -31,6 +32,7 @@ export function driverConformance(harness: DriverHarness): void {
     describe('limits', () => limitTests(harness, driverTest))
     describe('worlds', () => worldTests(harness, driverTest))
     describe('memory', () => memoryTests(harness, driverTest))
+    describe('restored ahead', () => restoredBlankTests(harness, driverTest))
     describe('differences', () => differenceTests(harness, driverTest))
     describe('recovery', () => recoverTests(harness, driverTest))
   })

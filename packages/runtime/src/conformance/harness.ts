@@ -15,8 +15,8 @@ export interface OpenedDriver {
   readonly driver: RuntimeDriver
   /** For checkpoints; empty, and removed by `close`. */
   readonly directory: string
-  /** Ends a sandbox behind the driver's back. */
-  killFromOutside(sandbox: Sandbox): Promise<void>
+  /** Ends a sandbox, or a blank, behind the driver's back. */
+  killFromOutside(sandbox: Pick<Sandbox, 'hostId'>): Promise<void>
   /** Starts sandboxes in a daemon that then dies without a word; returns a driver that has not recovered yet. */
   orphan(specs: readonly SandboxSpec[]): Promise<RuntimeDriver>
   /** What is left on the machine, one line each; to be empty after the drivers were disposed. */

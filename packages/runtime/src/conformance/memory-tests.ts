@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { RuntimeDriver, Sandbox } from '../driver.ts'
+import { askCounter, startCounter } from './counter.ts'
 import type { DriverTest } from './driver.ts'
 import { type DriverHarness, readText, shell, shellSpec, specFor } from './harness.ts'
 import { SHELL } from './shell-texts.ts'
@@ -29,13 +30,13 @@ export function memoryTests(harness: DriverHarness, driverTest: DriverTest): voi
   memoryTest('what ran goes on in a copy, and in the original', async (driver, path) => {
     const sandbox = await driver.create(checkpointable())
     await startCounter(sandbox)
-    const before = await ask(sandbox)
+    const before = await askCounter(sandbox)
     await driver.checkpoint(sandbox, path('c'), { leaveRunning: true })
     const copy = await driver.restore(checkpointable(), path('c'))
     for (const each of [sandbox, copy]) {
-      const first = await ask(each)
+      const first = await askCounter(each)
       expect(first).toBeGreaterThanOrEqual(before)
-      await expect.poll(() => ask(each)).toBeGreaterThan(first)
+      await expect.poll(() => askCounter(each)).toBeGreaterThan(first)
     }
     // Each writes on to its own file.
     await shell(copy, 'echo mine > /written')
@@ -169,20 +170,4 @@ export function memoryTests(harness: DriverHarness, driverTest: DriverTest): voi
       if (copy) await driver.stop(copy)
     }
   })
-}
-
-/** A program with state, an open file and a loopback server that tells how far it is. */
-async function startCounter(sandbox: Sandbox): Promise<void> {
-  const { started } = sandbox.guest.exec.start({
-    ...shellSpec(SHELL.counter),
-    exec: 'counter',
-    mode: 'buffered',
-    stdin: false,
-  })
-  await started
-  await expect.poll(() => ask(sandbox).catch(() => 0), { timeout: 10_000 }).toBeGreaterThan(0)
-}
-
-async function ask(sandbox: Sandbox): Promise<number> {
-  return Number((await shell(sandbox, SHELL.askCounter)).stdout)
 }

@@ -13,7 +13,7 @@ driverConformance({
     return {
       driver,
       directory: '/none',
-      killFromOutside: async ({ id }) => driver.kill(id, 'lost'),
+      killFromOutside: async ({ hostId }) => driver.kill(hostId, 'lost'),
       orphan: async (specs) => {
         const doomed = daemon()
         for (const spec of specs) {

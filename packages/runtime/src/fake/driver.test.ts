@@ -1,3 +1,4 @@
+import { temporaryDirectory } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import type { SandboxSpec } from '../driver.ts'
 import { GuestLost } from '../guest/guest-error.ts'
@@ -100,6 +101,29 @@ describe('the fake driver', () => {
     await expect(driver.createBlank({ signal })).rejects.toThrow()
     expect(driver.machine.size).toBe(0)
     await driver.createBlank()
+  })
+
+  test('one that is restored ahead has the files of the checkpoint, and its fixed limits', async () => {
+    await using directory = await temporaryDirectory()
+    await using driver = new FakeDriver({ capabilities: { memorySnapshot: true } })
+    const original = await driver.create(spec('sb_1', { checkpointable: true }))
+    await original.guest.files.write('main', '/kept', Buffer.from('kept'))
+    const { layers, limits } = original.spec
+    const checkpoint = { directory: directory.path, layers, limits }
+    await driver.checkpoint(original, directory.path, { leaveRunning: false })
+    const blank = await driver.createBlank({ checkpoint })
+    const copy = await driver.checkout(blank, spec('sb_2'))
+    expect(copy).toMatchObject({ id: 'sb_2', hostId: blank.hostId, spec: { checkpointable: true } })
+    const { content } = await copy.guest.files.read('main', '/kept')
+    expect(Buffer.concat(await Array.fromAsync(content)).toString()).toBe('kept')
+    const other = { ...limits, pidsMax: 1 }
+    await expect(
+      driver.createBlank({ checkpoint: { ...checkpoint, limits: other } }),
+    ).rejects.toMatchObject({ code: 'snapshot_incompatible' })
+    const next = await driver.createBlank({ checkpoint })
+    const taken = driver.checkout(next, { ...spec('sb_3'), limits: other })
+    await expect(taken).rejects.toMatchObject({ code: 'create_failed' })
+    expect(await next.gone).toMatchObject({ kind: 'stopped' })
   })
 
   test('16,000 idle sandboxes hold no timer', async () => {

@@ -6,6 +6,7 @@ import {
   type BlankOptions,
   type CheckpointFacts,
   type CheckpointOptions,
+  type CheckpointSource,
   type DriverCapabilities,
   DriverError,
   type Fate,
@@ -21,7 +22,7 @@ import {
 } from '../driver.ts'
 import { sizesOf } from '../gvisor/sizing.ts'
 import { unlessAborted } from '../unless-aborted.ts'
-import { FakeMachine } from './machine.ts'
+import { type FakeCheckpoint, FakeMachine } from './machine.ts'
 import { FakeSandbox } from './sandbox.ts'
 import { type FakeClock, type FakeScript, fewCommands, machineClock } from './script.ts'
 
@@ -82,13 +83,14 @@ export class FakeDriver implements RuntimeDriver {
     return { adopted, ended }
   }
 
-  async createBlank(wait: BlankOptions = {}): Promise<Blank> {
-    const started = await this.#start(wait)
+  async createBlank({ checkpoint, ...wait }: BlankOptions = {}): Promise<Blank> {
+    if (checkpoint && !this.capabilities.memorySnapshot) throw unsupported('memory snapshots')
+    const saved = checkpoint && this.#saved(checkpoint)
+    const started = await this.#start(wait, saved)
     return started.blank()
   }
 
   async checkout(blank: Blank, spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
-    if (!this.capabilities.hotMount) throw unsupported('checkout')
     const found = this.machine.get(blank.hostId)
     if (!found || found.fate) throw gone(blank.hostId, found?.fate)
     if (found.dressed) {
@@ -96,6 +98,8 @@ export class FakeDriver implements RuntimeDriver {
         hint: 'a blank is used once: take another one',
       })
     }
+    if (found.restored) return this.#goOn(found, { ...spec, checkpointable: true }, wait)
+    if (!this.capabilities.hotMount || spec.checkpointable) throw unsupported('checkout of this')
     return this.#dress(found, spec, wait)
   }
 
@@ -127,24 +131,9 @@ export class FakeDriver implements RuntimeDriver {
   }
 
   async restore(spec: SandboxSpec, directory: string, wait: Wait = {}): Promise<Sandbox> {
-    if (!this.capabilities.memorySnapshot) throw unsupported('memory snapshots')
-    const saved = existsSync(directory) ? this.machine.checkpoints.get(directory) : undefined
-    if (!saved || !isDeepStrictEqual(saved.facts, factsOf(spec))) {
-      throw new DriverError('snapshot_incompatible', 'the checkpoint is another one', {
-        hint: 'take the snapshot again',
-      })
-    }
-    const found = await this.#start(wait)
-    try {
-      await this.#obey(this.#options.onDress?.(spec), wait)
-      found.dress({ ...spec, checkpointable: true })
-      found.guest.load(saved.memory)
-      await found.guest.configure({ sandbox: spec.id, detachedMs: spec.detachedMs })
-      return found.sandbox()
-    } catch (error) {
-      await this.stop(found.blank())
-      throw error
-    }
+    const { layers, limits } = spec
+    const blank = await this.createBlank({ ...wait, checkpoint: { directory, layers, limits } })
+    return this.checkout(blank, spec, wait)
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {
@@ -170,11 +159,23 @@ export class FakeDriver implements RuntimeDriver {
     for (const each of this.machine.all()) await this.stop(each.blank())
   }
 
-  async #start(wait: Wait): Promise<FakeSandbox> {
+  #saved({ directory, ...wanted }: CheckpointSource): FakeCheckpoint {
+    const saved = existsSync(directory) ? this.machine.checkpoints.get(directory) : undefined
+    if (saved && isDeepStrictEqual(saved.facts, factsOf(wanted))) return saved
+    throw new DriverError(
+      'snapshot_incompatible',
+      'layers or limits of the checkpoint are others',
+      {
+        hint: 'take the snapshot again',
+      },
+    )
+  }
+
+  async #start(wait: Wait, restored?: FakeCheckpoint): Promise<FakeSandbox> {
     await this.#obey(this.#options.onStart?.(++this.#starts), wait)
     const { startMs = 0 } = this.#options
     if (startMs > 0) await this.#pause(startMs, wait)
-    return this.machine.add(new FakeSandbox(this.#script, this.#clock))
+    return this.machine.add(new FakeSandbox(this.#script, this.#clock, restored))
   }
 
   async #dress(found: FakeSandbox, spec: SandboxSpec, wait: Wait): Promise<Sandbox> {
@@ -186,6 +187,26 @@ export class FakeDriver implements RuntimeDriver {
       await found.guest.configure({ sandbox: id, detachedMs })
       if (spec.relayPort !== undefined) await found.guest.relay.listen(spec.relayPort)
       await found.guest.openWorld(worldSpec(spec, 'main'))
+      return found.sandbox()
+    } catch (error) {
+      await this.stop(found.blank())
+      throw error
+    }
+  }
+
+  async #goOn(found: FakeSandbox, spec: SandboxSpec, wait: Wait): Promise<Sandbox> {
+    try {
+      await this.#obey(this.#options.onDress?.(spec), wait)
+      if (found.fate) throw gone(found.hostId, found.fate)
+      const { facts, memory } = found.restored as FakeCheckpoint
+      if (!isDeepStrictEqual(facts, factsOf(spec))) {
+        throw new DriverError('create_failed', 'layers or limits are others', {
+          hint: 'give those',
+        })
+      }
+      found.dress(spec)
+      found.guest.load(memory)
+      await found.guest.configure({ sandbox: spec.id, detachedMs: spec.detachedMs })
       return found.sandbox()
     } catch (error) {
       await this.stop(found.blank())
@@ -229,7 +250,7 @@ function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['sho
   }
 }
 
-function factsOf({ layers, limits }: SandboxSpec): CheckpointFacts {
+function factsOf({ layers, limits }: Pick<SandboxSpec, 'layers' | 'limits'>): CheckpointFacts {
   const digests = layers.map(({ digest }) => digest)
   const machine = { format: 1, runtime: 'fake', cpuFeatures: 'fake', agent: 'fake' }
   return { ...machine, layers: digests, limits, sizeBytes: 1_024 }

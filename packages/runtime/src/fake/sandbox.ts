@@ -1,6 +1,7 @@
 import type { Blank, Fate, FateKind, Sandbox, SandboxSpec, Usage } from '../driver.ts'
 import { GuestLost } from '../guest/guest-error.ts'
 import { FakeGuest } from './guest.ts'
+import type { FakeCheckpoint } from './machine.ts'
 import type { FakeClock, FakeScript } from './script.ts'
 
 let lastHostId = 0
@@ -9,6 +10,8 @@ let lastHostId = 0
 export class FakeSandbox {
   readonly hostId = `fake${++lastHostId}`
   usage: Usage = { cpuMs: 0, memoryBytes: 10 * 2 ** 20, memoryPeakBytes: 10 * 2 ** 20 }
+  /** What it was restored from. */
+  readonly restored: FakeCheckpoint | undefined
   readonly #script: FakeScript
   readonly #clock: FakeClock
   readonly #gone = Promise.withResolvers<Fate>()
@@ -16,7 +19,8 @@ export class FakeSandbox {
   #cancelLifetime: (() => void) | undefined
   #fate: Fate | undefined
 
-  constructor(script: FakeScript, clock: FakeClock) {
+  constructor(script: FakeScript, clock: FakeClock, restored?: FakeCheckpoint) {
+    this.restored = restored
     this.#script = script
     this.#clock = clock
   }

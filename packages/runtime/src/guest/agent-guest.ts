@@ -59,6 +59,7 @@ export class AgentGuest implements Guest {
 
   async thaw(identity?: GuestIdentity, wait: GuestWait = {}): Promise<void> {
     await this.#link.request('thaw', thawArguments(identity), messages.nothing, wait)
+    this.#link.watchSilence()
   }
 
   async prepareWorld(world: string, wait: GuestWait = {}): Promise<{ elapsedUs: number }> {

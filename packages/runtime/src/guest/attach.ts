@@ -16,7 +16,10 @@ export interface AttachOptions extends PipePaths {
    * being started: its agent may come later.
    */
   readonly resuming: boolean
-  /** Its agent was saved in the middle of whatever, and is being restored: it comes later too, as one that is started. */
+  /**
+   * Its agent was saved in the middle of whatever, and is being restored: it comes later too, as one that is started. It may be silent
+   * until it is thawed.
+   */
   readonly restored?: boolean
   readonly signal?: AbortSignal
   /** Until the agent's hello. Default `GUEST_LIMITS.handshakeMs`. */
@@ -48,7 +51,7 @@ export async function attachGuest(options: AttachOptions): Promise<Guest> {
     const filler = options.resuming || options.restored ? [new Uint8Array(FRAME_LIMITS.frame)] : []
     const said = await link.greet([...filler, encodeSync('sync', nonce)])
     const hello = link.parse('its hello', said, messages.hello)
-    link.watchSilence()
+    if (!options.restored) link.watchSilence()
     return new AgentGuest(link, hello, options.vetEnd)
   } catch (error) {
     await link.close()

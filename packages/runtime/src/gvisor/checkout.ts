@@ -9,8 +9,8 @@ import { configurationOf, markOf } from './identity.ts'
 import type { Instance } from './instance.ts'
 import { sizesOf } from './sizing.ts'
 
-/** The limits of a dressed sandbox's cgroup. */
-export function leafLimits({ limits }: SandboxSpec): LeafLimits {
+/** The limits of the cgroup of a sandbox that is not blank. */
+export function leafLimits({ limits }: Pick<SandboxSpec, 'limits'>): LeafLimits {
   const { hostPidsFactor, hostPidsMin } = RUNTIME_LIMITS
   return {
     memoryBytes: sizesOf(limits).cgroupMemoryBytes,

@@ -1,10 +1,12 @@
 import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expectNoLeaks, gvisorMachine, pythonImage, temporaryDirectory } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
+import { detectCgroups } from '../cgroup/detect.ts'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
 import { SHELL } from '../conformance/shell-texts.ts'
 import { GvisorDriver } from './driver.ts'
+import { sandboxPaths } from './paths.ts'
 
 const machine = await gvisorMachine()
 const reason = 'reason' in machine ? machine.reason : ''
@@ -26,6 +28,9 @@ async function setup(refuse = '') {
     driver,
     spec,
     place,
+    leaf: (hostId: string) => detectCgroups(basename(stateDirectory))?.leaf(hostId),
+    sentryOf: async (hostId: string): Promise<number> =>
+      JSON.parse(await readFile(sandboxPaths(stateDirectory, hostId).state, 'utf8')).sentryPid,
     sandbox: await driver.create(spec()),
     [Symbol.asyncDispose]: async () => {
       await driver[Symbol.asyncDispose]()
@@ -98,5 +103,41 @@ describe.skipIf(reason !== '')(`checkpoints of gVisor${reason && `: ${reason}`}`
       code: 'create_failed',
       message: expect.stringContaining('no luck'),
     })
+  })
+
+  test('restored ahead, what is busy uses no processor until it is taken', async () => {
+    await using each = await setup()
+    const { driver, sandbox, place, spec } = each
+    await shell(sandbox, 'setsid sh -c "while :; do :; done" > /dev/null 2>&1 &')
+    await driver.checkpoint(sandbox, place('c'), { leaveRunning: false })
+    const { layers, limits } = spec()
+    const blank = await driver.createBlank({
+      checkpoint: { directory: place('c'), layers, limits },
+    })
+    const leaf = each.leaf(blank.hostId)
+    const usedMs = async () => (await leaf?.usage())?.cpuMs ?? 0
+    const before = await usedMs()
+    // Its twin is busy for two seconds meanwhile.
+    const twin = await driver.restore(spec(), place('c'))
+    const twinMs = async () => (await driver.usage(twin)).cpuMs
+    await expect.poll(twinMs, { timeout: 60_000 }).toBeGreaterThan(2_000)
+    await driver.stop(twin)
+    const waited = (await usedMs()) - before
+    expect(waited).toBeLessThan(100)
+    await driver.checkout(blank, spec())
+    await expect.poll(usedMs, { timeout: 60_000 }).toBeGreaterThan(before + waited + 500)
+  })
+
+  test('restored ahead, one that stands still when it is taken is given up', async () => {
+    await using each = await setup()
+    const { driver, sandbox, place, spec } = each
+    await driver.checkpoint(sandbox, place('c'), { leaveRunning: false })
+    const { layers, limits } = spec()
+    const blank = await driver.createBlank({
+      checkpoint: { directory: place('c'), layers, limits },
+    })
+    process.kill(await each.sentryOf(blank.hostId), 'SIGSTOP')
+    await expect(driver.checkout(blank, spec())).rejects.toMatchObject({ code: 'create_failed' })
+    expect(await blank.gone).toMatchObject({ kind: 'stopped' })
   })
 })

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type CheckpointFacts, DriverError, type SandboxSpec } from '../driver.ts'
+import { type CheckpointFacts, type CheckpointSource, DriverError } from '../driver.ts'
 import type { RuntimeFacts } from './runtime-facts.ts'
 
 /**
@@ -12,7 +12,7 @@ export const CHECKPOINT_FORMAT = 1
 export function refuseIncompatible(
   facts: CheckpointFacts,
   machine: RuntimeFacts,
-  spec: SandboxSpec,
+  wanted: Omit<CheckpointSource, 'directory'>,
 ): void {
   refuse('format', String(facts.format), String(CHECKPOINT_FORMAT))
   refuse('version of the runtime', facts.runtime, machine.runtime)
@@ -22,9 +22,9 @@ export function refuseIncompatible(
   if (missing.length > 0) {
     throw incompatible(`this processor lacks ${missing.join(', ')}`)
   }
-  const layers = spec.layers.map(({ digest }) => digest)
+  const layers = wanted.layers.map(({ digest }) => digest)
   if (!isDeepStrictEqual(layers, facts.layers)) throw incompatible('the layers are others')
-  if (!isDeepStrictEqual(spec.limits, facts.limits)) {
+  if (!isDeepStrictEqual(wanted.limits, facts.limits)) {
     throw incompatible('the limits are others; those of a checkpoint are fixed')
   }
 }

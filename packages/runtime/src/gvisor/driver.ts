@@ -26,7 +26,7 @@ import { launch } from './launch.ts'
 import type { GvisorOptions } from './options.ts'
 import { probeMachine } from './probe.ts'
 import { recover } from './recover.ts'
-import { restore } from './restore.ts'
+import { goOn, restoreCopy } from './restore.ts'
 
 /** Sandboxes in gVisor: each a sentry of its own, started blank and dressed by hot mounts, or cold. */
 export class GvisorDriver implements RuntimeDriver {
@@ -52,17 +52,23 @@ export class GvisorDriver implements RuntimeDriver {
     return recover(this.#context, wait.signal ?? never)
   }
 
-  async createBlank({ layers = [], signal = never }: BlankOptions = {}): Promise<Blank> {
-    const options = { layers, limits: blankLimits(), ahead: true, signal }
-    return (await launch(this.#context, options)).blank()
+  async createBlank(options: BlankOptions = {}): Promise<Blank> {
+    const { layers = [], checkpoint, signal = never } = options
+    const ahead = { ahead: true, signal }
+    const instance = checkpoint
+      ? await restoreCopy(this.#context, checkpoint, ahead)
+      : await launch(this.#context, { layers, limits: blankLimits(), ...ahead })
+    return instance.blank()
   }
 
   async checkout(blank: Blank, spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
     const instance = this.#living(blank)
+    const { signal = never } = wait
     if (instance.state.owner) throw usedUp(blank)
     checkSpec(spec)
+    if (instance.checkpoint) return goOn(instance, { ...spec, checkpointable: true }, signal)
     if (spec.checkpointable) throw needsColdStart(spec)
-    return dress(this.#context, instance, spec, { blank: true, signal: wait.signal ?? never })
+    return dress(this.#context, instance, spec, { blank: true, signal })
   }
 
   async create(spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
@@ -88,8 +94,11 @@ export class GvisorDriver implements RuntimeDriver {
 
   async restore(spec: SandboxSpec, directory: string, wait: Wait = {}): Promise<Sandbox> {
     checkSpec(spec)
-    const checkpointable = { ...spec, checkpointable: true }
-    return restore(this.#context, checkpointable, directory, wait.signal ?? never)
+    const { layers, limits } = spec
+    const { signal = never } = wait
+    const now = { ahead: false, signal }
+    const instance = await restoreCopy(this.#context, { directory, layers, limits }, now)
+    return goOn(instance, { ...spec, checkpointable: true }, signal)
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {

@@ -47,6 +47,12 @@ export interface MountRequest {
   readonly deadlineMs: number
 }
 
+export interface HoldRequest {
+  readonly controlSocket: string
+  readonly sentryPid: number
+  readonly deadlineMs: number
+}
+
 interface Pending {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: HelperError) => void
@@ -83,6 +89,16 @@ export class HostHelper {
   async mount(request: MountRequest): Promise<{ elapsedUs: number }> {
     const reply = await this.#ask({ op: 'mount', ...request }, request.deadlineMs)
     return reply as { elapsedUs: number }
+  }
+
+  /** Holds up all that runs in a sandbox, its agent too. Should this process and the helper end meanwhile, so does the sandbox. */
+  async hold(request: HoldRequest): Promise<void> {
+    await this.#ask({ op: 'hold', ...request }, request.deadlineMs)
+  }
+
+  /** What was held goes on. */
+  async letGo(request: HoldRequest): Promise<void> {
+    await this.#ask({ op: 'letGo', ...request }, request.deadlineMs)
   }
 
   /** Takes a dead sandbox's first process out of the process table, where it is the helper's to do. */

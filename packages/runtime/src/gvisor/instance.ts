@@ -1,11 +1,12 @@
 import { rm } from 'node:fs/promises'
 import type { CgroupLeaf } from '../cgroup/cgroups.ts'
-import type { Blank, Fate, Sandbox } from '../driver.ts'
+import type { Blank, CheckpointSource, Fate, Sandbox } from '../driver.ts'
 import type { ExecResult, Guest } from '../guest/guest.ts'
 import type { GuestLost } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import type { GvisorContext } from './context.ts'
 import { type EndEvidence, judgeFate, lastWords } from './fate.ts'
+import type { HoldRequest } from './helper.ts'
 import { type SandboxPaths, sandboxPaths } from './paths.ts'
 import { type SandboxState, saveState } from './state.ts'
 
@@ -17,10 +18,11 @@ const NO_EVIDENCE = { oomKills: 0, limitHit: false, limitBytes: 0, peakBytes: 0 
  *
  * ```
  * made ─ launch ─▶ attached ─▶ owned ─▶ ending ─▶ gone
+ *   │                  └▶ held ──▲
  *   └────────────────┴───────────┴── end(): the first cause counts
  * ```
- * `made`: a state file and a cgroup leaf, perhaps processes. `attached`: the agent answered. `owned`: it has a spec.
- * `ending`: everything in the leaf is killed, evidence is read, then all is removed.
+ * `made`: a state file and a cgroup leaf, perhaps processes. `attached`: the agent answered. `held`: restored, and nothing in it runs.
+ * `owned`: it has a spec. `ending`: everything in the leaf is killed, evidence is read, then all is removed.
  */
 export class Instance {
   readonly hostId: string
@@ -28,15 +30,19 @@ export class Instance {
   readonly leaf: CgroupLeaf
   /** Resolves when it is certainly dead and its evidence is read. */
   readonly gone: Promise<Fate>
+  /** What it was restored from. */
+  readonly checkpoint: CheckpointSource | undefined
   readonly #context: GvisorContext
   readonly #gone = Promise.withResolvers<Fate>()
   #state: SandboxState
   #guest: Guest | undefined
+  #held = false
   #end: Promise<Fate> | undefined
 
-  constructor(context: GvisorContext, state: SandboxState) {
+  constructor(context: GvisorContext, state: SandboxState, checkpoint?: CheckpointSource) {
     this.#context = context
     this.#state = state
+    this.checkpoint = checkpoint
     this.hostId = state.hostId
     this.paths = sandboxPaths(context.options.stateDirectory, state.hostId)
     this.leaf = context.cgroups.leaf(state.hostId)
@@ -80,6 +86,18 @@ export class Instance {
     })
   }
 
+  /** Nothing in it runs from now on. */
+  async hold(): Promise<void> {
+    this.#held = true
+    await this.#context.helper.hold(this.#holding)
+  }
+
+  /** It goes on, where it was held. */
+  async letGo(): Promise<void> {
+    if (this.#held) await this.#context.helper.letGo(this.#holding)
+    this.#held = false
+  }
+
   async save(change: Partial<SandboxState>): Promise<void> {
     this.#state = { ...this.#state, ...change }
     await saveState(this.paths, this.#state)
@@ -94,6 +112,12 @@ export class Instance {
     if (!owner) throw new Error(`sandbox ${this.hostId} has no owner`)
     const { spec } = owner
     return { id: spec.id, hostId: this.hostId, guest: this.guest, spec, gone: this.gone }
+  }
+
+  get #holding(): HoldRequest {
+    const { sentryPid } = this.#state
+    const { controlSocket } = this.paths
+    return { controlSocket, sentryPid, deadlineMs: RUNTIME_LIMITS.holdMs }
   }
 
   /** Ends it, and resolves when nothing is left of it on the machine. Idempotent; never rejects. */

@@ -1,11 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import type { LeafLimits } from '../cgroup/cgroups.ts'
-import { DriverError, type Layer } from '../driver.ts'
+import { type CheckpointSource, DriverError, type Layer } from '../driver.ts'
 import { attachGuest } from '../guest/attach.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { bundleConfig } from './bundle.ts'
 import type { GvisorContext } from './context.ts'
 import { HelperError, type Launched } from './helper.ts'
+import { nobody } from './identity.ts'
 import { Instance } from './instance.ts'
 import { newHostId } from './paths.ts'
 import { runscFlags } from './runsc.ts'
@@ -14,10 +15,10 @@ export interface LaunchOptions {
   /** Mounts of the sandbox's own specification; a blank has none. */
   readonly layers: readonly Layer[]
   readonly limits: LeafLimits
-  /** Nobody waits for it: its world is prepared before it counts as started, so that a checkout is short. */
+  /** Nobody waits for it: its world is prepared before it counts as started, so that a checkout is short; a restored one is held. */
   readonly ahead: boolean
-  /** Restored from this directory instead of started. */
-  readonly checkpoint?: string
+  /** Restored from there instead of started. */
+  readonly checkpoint?: CheckpointSource
   readonly signal: AbortSignal
 }
 
@@ -28,16 +29,18 @@ export interface LaunchOptions {
 export function launch(context: GvisorContext, options: LaunchOptions): Promise<Instance> {
   return context.starts.use(options.signal, async () => {
     const { agentImage } = await context.ready()
-    const instance = new Instance(context, {
+    const state = {
       hostId: newHostId(),
       startedAtMs: Date.now(),
       sentryPid: 0,
       mounted: options.layers.map(({ digest }) => digest),
-    })
+    }
+    const instance = new Instance(context, state, options.checkpoint)
     try {
       await prepare(context, instance, agentImage, options)
       await start(context, instance, options)
-      if (options.ahead) await prepareWorld(instance, options.signal)
+      if (options.ahead)
+        await (options.checkpoint ? holdUp : prepareWorld)(instance, options.signal)
       return instance
     } catch (error) {
       const { detail } = await instance.end('stop')
@@ -100,6 +103,17 @@ async function prepareWorld({ guest }: Instance, signal: AbortSignal): Promise<v
   await guest.prepareWorld('main', { signal, timeoutMs: RUNTIME_LIMITS.startMs })
 }
 
+/**
+ * It goes on for a moment, as nobody: what a checkout will ask of agent and world is in place then. From here on nothing in it runs.
+ */
+async function holdUp(instance: Instance, signal: AbortSignal): Promise<void> {
+  const { guest, hostId } = instance
+  const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
+  await guest.thaw(nobody(hostId), wait)
+  await guest.freeze(wait)
+  await instance.hold()
+}
+
 /** The helper can't be interrupted, but what it started can be killed; it has its own deadline besides. */
 async function launchUnlessAborted(
   context: GvisorContext,
@@ -110,7 +124,9 @@ async function launchUnlessAborted(
   const { runsc, stateDirectory, systrap } = context.options
   const flags = runscFlags(stateDirectory, paths, systrap)
   const verb =
-    checkpoint === undefined ? ['create'] : ['restore', '--detach', '--image-path', checkpoint]
+    checkpoint === undefined
+      ? ['create']
+      : ['restore', '--detach', '--image-path', checkpoint.directory]
   signal.throwIfAborted()
   const kill = () => void leaf.kill(RUNTIME_LIMITS.killMs).catch(() => false)
   signal.addEventListener('abort', kill, { once: true })

@@ -1,6 +1,12 @@
 import { mkdir, readFile, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { expectNoLeaks, gvisorMachine, orphanSandboxes, pythonImage } from '@sandlot/testkit'
+import { dirname, join } from 'node:path'
+import {
+  expectNoLeaks,
+  gvisorMachine,
+  orphanSandboxes,
+  pythonImage,
+  temporaryDirectory,
+} from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { detectCgroups } from '../cgroup/detect.ts'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
@@ -90,6 +96,20 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     expect(adopted).toHaveLength(1)
     const [sandbox] = adopted
     if (sandbox) expect(await shell(sandbox, SHELL.echo)).toMatchObject({ stdout: 'out\n' })
+  })
+
+  test('one that was restored ahead ends with its daemon, and nobody misses it', async () => {
+    await using each = await setup()
+    await using directory = await temporaryDirectory()
+    const spec = each.spec({ checkpointable: true })
+    const restored = join(directory.path, 'c')
+    const hostIds = await orphanSandboxes(each.options, [{ spec, restored }])
+    const waiting = each.leaf(hostIds.at(-1) ?? '')
+    await expect.poll(() => waiting.processes(), { timeout: 10_000 }).toEqual([])
+    await using driver = new GvisorDriver(each.options)
+    const { adopted, ended } = await driver.recover()
+    expect(adopted.map(({ id }) => id)).toEqual([spec.id])
+    expect(ended).toEqual([])
   })
 
   test('half-made ones are removed: a leaf alone, a directory alone, a start in its middle', async () => {

@@ -1,6 +1,13 @@
 import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { expectNoLeaks, gvisorMachine, orphanSandboxes, pythonImage } from '@sandlot/testkit'
+import {
+  expectNoLeaks,
+  gvisorMachine,
+  orphanSandboxes,
+  pythonImage,
+  temporaryDirectory,
+} from '@sandlot/testkit'
 import { describe, expect, test, vi } from 'vitest'
 import { type DriverHarness, shell, shellSpec, specFor } from '../conformance/harness.ts'
 import type { Sandbox } from '../driver.ts'
@@ -165,5 +172,25 @@ print('all')`),
     const { relayPort: _, ...spec } = each.spec()
     const sandbox = await each.driver.create(spec)
     expect(await talk(sandbox)).toContain('ConnectionRefusedError')
+  })
+
+  test('a copy that was restored ahead has a relay where it is given one', async () => {
+    await using each = await setup()
+    await using directory = await temporaryDirectory()
+    const { driver } = each
+    const original = await driver.create({ ...each.spec(), checkpointable: true })
+    const { layers, limits } = original.spec
+    const checkpoint = { directory: join(directory.path, 'c'), layers, limits }
+    await driver.checkpoint(original, checkpoint.directory, { leaveRunning: false })
+    const [first, second] = [
+      await driver.createBlank({ checkpoint }),
+      await driver.createBlank({ checkpoint }),
+    ]
+    const { relayPort: _, ...without } = each.spec()
+    const sandbox = await driver.checkout(first, each.spec())
+    sandbox.guest.relay.onConnection = shout
+    await sandbox.guest.relay.listen(PORT)
+    expect(await talk(sandbox)).toBe('HELLO BYE\nHELLO BYE\n')
+    expect(await talk(await driver.checkout(second, without))).toContain('ConnectionRefusedError')
   })
 })

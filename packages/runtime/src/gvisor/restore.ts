@@ -1,32 +1,45 @@
-import { DriverError, type Sandbox, type SandboxSpec } from '../driver.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { type CheckpointSource, DriverError, type Sandbox, type SandboxSpec } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { leafLimits } from './checkout.ts'
 import { findDamage, readFacts } from './checkpoint-files.ts'
 import { refuseIncompatible } from './compatible.ts'
 import type { GvisorContext } from './context.ts'
 import { identityOf } from './identity.ts'
+import type { Instance } from './instance.ts'
 import { launch } from './launch.ts'
 
-/** Starts a copy of what was saved, and tells it who it is before anything else can happen to it. */
-export async function restore(
+/** Starts a copy of what was saved; `ahead` it is held until it is told who it is. */
+export async function restoreCopy(
   context: GvisorContext,
-  spec: SandboxSpec,
-  directory: string,
-  signal: AbortSignal,
-): Promise<Sandbox> {
-  const facts = await readFacts(directory)
-  refuseIncompatible(facts, await context.runtimeFacts(), spec)
-  const { layers } = spec
-  const options = { layers, limits: leafLimits(spec), checkpoint: directory, ahead: false, signal }
-  const instance = await launch(context, options).catch(async (error) => {
+  checkpoint: CheckpointSource,
+  { ahead, signal }: { readonly ahead: boolean; readonly signal: AbortSignal },
+): Promise<Instance> {
+  const { directory, layers } = checkpoint
+  refuseIncompatible(await readFacts(directory), await context.runtimeFacts(), checkpoint)
+  const options = { layers, limits: leafLimits(checkpoint), checkpoint, ahead, signal }
+  return await launch(context, options).catch(async (error) => {
     signal.throwIfAborted()
     throw (await findDamage(directory)) ?? error
   })
+}
+
+/** Tells a copy who it is, before anything else can happen to it. A failure or an abort ends it. */
+export async function goOn(
+  instance: Instance,
+  spec: SandboxSpec,
+  signal: AbortSignal,
+): Promise<Sandbox> {
+  const { guest, checkpoint } = instance
   const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
   try {
+    signal.throwIfAborted()
+    refuseOther(checkpoint, spec)
     await Promise.all([
-      instance.guest.thaw(identityOf(spec), wait),
-      instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
+      // It lies there when the agent wakes.
+      guest.thaw(identityOf(spec), wait),
+      // One that a daemon leaves held is nobody's.
+      instance.letGo().then(() => instance.save({ owner: { spec, checkedOutAtMs: Date.now() } })),
     ])
     return instance.sandbox()
   } catch (error) {
@@ -39,4 +52,11 @@ export async function restore(
       fate,
     })
   }
+}
+
+function refuseOther(checkpoint: CheckpointSource | undefined, spec: SandboxSpec): void {
+  const same =
+    isDeepStrictEqual(spec.layers, checkpoint?.layers) &&
+    isDeepStrictEqual(spec.limits, checkpoint?.limits)
+  if (!same) throw new Error('layers or limits are others than those it was restored with')
 }
