@@ -90,3 +90,23 @@ test('snapshots and templates go by their names, and lists show what a person ma
   expect(wrong).toMatchObject({ code: 2, stdout: '' })
   expect(wrong.stderr).toContain('Did you mean registry:alpine?')
 })
+
+test('a sandbox that can’t be is refused by the option, before its image is built', async () => {
+  await using daemon = await startFakeDaemon()
+  const { id } = await daemon.image()
+  const wrong = [
+    [['--memory', 'lots'], '--memory: "lots" is not a size'],
+    [['--pids', '1'], '--pids: '],
+    [['--keep-warm', '1ms'], '--keep-warm: shorter than'],
+    [['--allow', 'http://a'], '--allow'],
+  ] as const
+  // One that is there is refused by the daemon, one that is described here.
+  const asked = ['directory:/nothing/is/here', id].flatMap((from) =>
+    wrong.map(async ([argv, said]) => {
+      const end = await sandlot(daemon, 'sandbox', 'create', '--from', from, ...argv)
+      expect(end).toMatchObject({ code: 2, stdout: '' })
+      expect(end.stderr).toContain(`error: ${said}`)
+    }),
+  )
+  await Promise.all(asked)
+})

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { formatSize, sizeBytes } from './quantity.ts'
+import { SandlotError } from './sandlot-error.ts'
 
 const cpus = z.number().positive().max(1_024)
 
@@ -57,7 +58,7 @@ export const MEMORY_BYTES_MIN = 96 * 2 ** 20
 
 /**
  * Parses and completes resources. Without `disk`, half of the memory limit, at most the default.
- * @throws RangeError when they contradict one another; the message says which and what would do.
+ * @throws SandlotError `invalid_request` when they contradict one another; the message says which and what would do.
  */
 export function completeResources(input: z.output<typeof resources> | undefined): Resources {
   const memory = input?.memory ?? RESOURCES_DEFAULT.memory
@@ -68,24 +69,27 @@ export function completeResources(input: z.output<typeof resources> | undefined)
     pids: input?.pids ?? RESOURCES_DEFAULT.pids,
   }
   if (memory.limit < MEMORY_BYTES_MIN) {
-    throw new RangeError(
-      `resources.memory: a limit of ${formatSize(memory.limit)} is below the least, 96MiB`,
-    )
+    const limit = formatSize(memory.limit)
+    throw refused(`resources.memory: a limit of ${limit} is below the least, 96MiB`)
   }
-  if (complete.disk < 2 ** 20) throw new RangeError('resources.disk: below the least, 1MiB')
+  if (complete.disk < 2 ** 20) throw refused('resources.disk: below the least, 1MiB')
   if (complete.disk > memory.limit * DISK_SHARE_MAX) throw diskTooLarge(complete)
   return complete
 }
 
 /** Both ways out are in whole MiB, so that either can be typed as it is said. */
-function diskTooLarge({ disk, memory }: Resources): RangeError {
+function diskTooLarge({ disk, memory }: Resources): SandlotError {
   const memoryMib = Math.ceil(disk / DISK_SHARE_MAX / 2 ** 20)
   const diskMib = Math.floor((memory.limit * DISK_SHARE_MAX) / 2 ** 20)
-  return new RangeError(
+  return refused(
     `resources.disk: ${formatSize(disk)} does not fit in a memory limit of ${formatSize(memory.limit)}: ` +
       'the disk is held in memory, and takes at most three quarters of the limit. ' +
       `Raise the memory to ${memoryMib}MiB, or lower the disk to ${diskMib}MiB`,
   )
+}
+
+function refused(message: string): SandlotError {
+  return new SandlotError('invalid_request', message)
 }
 
 function both(value: number): { request: number; limit: number } {

@@ -1,6 +1,6 @@
 import { getSystemErrorMessage } from 'node:util'
 import { EngineError, type EngineErrorCode } from '@sandlot/engine'
-import { type ErrorCode, SandlotError } from '@sandlot/protocol'
+import { type ErrorCode, invalidRequest, SandlotError } from '@sandlot/protocol'
 import { ConnectionLost, StreamCancelled, StreamOver } from '@sandlot/protocol/frames'
 import {
   DriverError,
@@ -13,7 +13,6 @@ import {
   type ImageErrorCode,
 } from '@sandlot/runtime'
 import { ZodError } from 'zod'
-import { issueHint, issueLines } from './issue-lines.ts'
 
 /** Any failure as one that a caller may meet. What nobody foresaw is `internal`, and its own message stays in the log. */
 export function toSandlotError(error: unknown): SandlotError {
@@ -53,18 +52,6 @@ export function toSandlotError(error: unknown): SandlotError {
     return new SandlotError('cancelled', 'it was cancelled', { cause: error })
   return new SandlotError('internal', 'the daemon failed; its log says more', { cause: error })
 }
-
-/** What zod found, field by field. */
-export function invalidRequest(where: string, error: ZodError): SandlotError {
-  const lines = issueLines(where, error)
-  const more = lines.length - ISSUES_SHOWN
-  const text = lines.slice(0, ISSUES_SHOWN).join('; ') + (more > 0 ? `; and ${more} more` : '')
-  const hint = issueHint(error)
-  return new SandlotError('invalid_request', text.slice(0, MESSAGE_LENGTH), hint ? { hint } : {})
-}
-
-const ISSUES_SHOWN = 5
-const MESSAGE_LENGTH = 2_000
 
 const GUEST_CODES = {
   invalid: 'invalid_request',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkDuration, checkResources, given, pairs } from './options.ts'
+import { checkDuration, given, pairs } from './options.ts'
 
 test('a duration without a unit is the caller’s mistake', () => {
   expect(() => checkDuration('30s', '--timeout')).not.toThrow()
@@ -20,20 +20,4 @@ test('what is left out stays left out', () => {
 test('a value may hold an equals sign, a name may not be empty', () => {
   expect(pairs(['A=b=c', 'B='], '--env')).toEqual({ A: 'b=c', B: '' })
   expect(() => pairs(['=x'], '--env')).toThrow('--env =x is not NAME=VALUE')
-})
-
-test.each([
-  [{ memory: 'lots' }, /^--memory: "lots" is not a size/],
-  [{ pids: 1 }, /^--pids: /],
-  [{ memory: '1MiB' }, /96MiB/],
-  [{ memory: '256MiB', disk: '1GiB' }, /Raise the memory to 1366MiB, or lower the disk to 192MiB/],
-])('%j is refused before anything is built', (resources, said) => {
-  expect(() => checkResources(resources)).toThrow(
-    expect.objectContaining({ code: 'invalid_request', message: expect.stringMatching(said) }),
-  )
-})
-
-test('what a sandbox can have is taken', () => {
-  expect(() => checkResources({})).not.toThrow()
-  expect(() => checkResources({ memory: '2GiB', disk: '1GiB', cpu: 0.5, pids: 9 })).not.toThrow()
 })

@@ -1,11 +1,5 @@
 /** From what Commander gives to what the SDK takes. */
-import {
-  completeResources,
-  parseDurationMs,
-  parseSizeBytes,
-  resources,
-  SandlotError,
-} from '@sandlot/protocol'
+import { parseDurationMs, SandlotError } from '@sandlot/protocol'
 import { Failure } from '../failure.ts'
 
 /** `NAME=VALUE` each, as one object. */
@@ -29,44 +23,12 @@ export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<
 
 /** Before anything begins. @throws SandlotError `invalid_request` for what is no duration */
 export function checkDuration(text: string | undefined, option: string): void {
-  const hint = `Write it as ${option} 30s.`
-  refuse(() => text !== undefined && parseDurationMs(text), { prefix: `${option}: `, hint })
-}
-
-export interface ResourceOptions {
-  readonly memory?: string
-  readonly disk?: string
-  readonly cpu?: number
-  readonly pids?: number
-}
-
-/** Before an image is built for nothing. @throws SandlotError `invalid_request` for what no sandbox can have */
-export function checkResources(options: ResourceOptions): void {
-  for (const name of ['memory', 'disk'] as const) {
-    const text = options[name]
-    const hint = `Write it as --${name} 512MiB.`
-    refuse(() => text !== undefined && parseSizeBytes(text), { prefix: `--${name}: `, hint })
-  }
-  const parsed = resources.safeParse(options)
-  const [issue] = parsed.error?.issues ?? []
-  if (issue) {
-    const message = `--${issue.path.join('.')}: ${issue.message}`
-    throw new SandlotError('invalid_request', message, { hint: 'Correct the option.' })
-  }
-  refuse(() => completeResources(parsed.data))
-}
-
-interface Refusal {
-  readonly prefix?: string
-  readonly hint?: string
-}
-
-/** What the parsers of quantities throw is a mistake in the command. */
-function refuse(parse: () => unknown, { prefix = '', hint }: Refusal = {}): void {
+  if (text === undefined) return
   try {
-    parse()
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    throw new SandlotError('invalid_request', prefix + error.message, hint ? { hint } : {})
+    parseDurationMs(text)
+  } catch (cause) {
+    const message = `${option}: ${(cause as Error).message}`
+    const hint = `Write it as ${option} 30s.`
+    throw new SandlotError('invalid_request', message, { hint, cause })
   }
 }

@@ -1,13 +1,14 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
 import { formatDuration, formatSize, isStartId, type NetworkPolicy } from '@sandlot/protocol'
-import { type ImageLike, Sandbox, type SandboxView, Sandlot, SandlotError } from 'sandlot'
+import { Sandbox, type SandboxView, Sandlot, SandlotError } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { formatTable, formatTags } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { nothingToStartFrom, parseFrom } from './from.ts'
+import { inOptions } from './in-options.ts'
 import { interruption } from './interruption.ts'
-import { checkDuration, checkResources, given, pairs } from './options.ts'
+import { checkDuration, given, pairs } from './options.ts'
 
 export interface ListOptions {
   readonly all?: boolean
@@ -60,27 +61,39 @@ export interface CreateOptions {
   readonly orCold?: boolean
 }
 
+/** The options that say what the fields of a request do. */
+const OPTIONS = {
+  'resources.memory': '--memory',
+  'resources.cpu': '--cpu',
+  'resources.disk': '--disk',
+  'resources.pids': '--pids',
+  env: '--env',
+  keepWarm: '--keep-warm',
+  lifetime: '--lifetime',
+  tags: '--tag',
+  network: '--allow',
+  'network.allow': '--allow',
+} as const
+
 /** Prints the id of the new sandbox. */
 export async function createCommand(options: CreateOptions): Promise<void> {
   const { memory, cpu, disk, pids, keepWarm, lifetime, checkpointable } = options
-  const resources = { ...given({ memory, cpu, disk, pids }) }
-  const env = pairs(options.env ?? [], '--env')
-  const tags = pairs(options.tag ?? [], '--tag')
-  checkDuration(keepWarm, '--keep-warm')
-  checkDuration(lifetime, '--lifetime')
   const described = parseFrom(options.from)
-  // What has an id may bring resources of its own, which only the daemon knows.
-  if (typeof described !== 'string') checkResources(resources)
+  const wanted = {
+    resources: { ...given({ memory, cpu, disk, pids }) },
+    env: pairs(options.env ?? [], '--env'),
+    tags: pairs(options.tag ?? [], '--tag'),
+    ...given({ keepWarm, lifetime, checkpointable, network: networkOf(options) }),
+    ...(options.orCold ? ({ ifIncompatible: 'cold' } as const) : {}),
+  }
   await using client = new Sandlot()
   using interrupted = interruption()
-  const from = await imageOf(client, described, interrupted.signal)
-  const creating = client.sandboxes.create({
-    ...{ from, resources, env, tags, signal: interrupted.signal },
-    ...given({ keepWarm, lifetime, checkpointable, network: networkOf(options) }),
-    ...(options.orCold ? { ifIncompatible: 'cold' } : {}),
-  })
+  const { signal } = interrupted
+  const onLog = (line: string) => note(`image: ${line}`)
+  const creating = client.sandboxes.create({ from: described, ...wanted, signal, onLog })
   const sandbox = await creating.catch((error) => {
-    throw isNoImage(error) && !isStartId(options.from) ? nothingToStartFrom(options.from) : error
+    const isName = typeof described === 'string' && !isStartId(described)
+    throw isName && isNoImage(error) ? nothingToStartFrom(described) : inOptions(error, OPTIONS)
   })
   printLine(sandbox.id)
 }
@@ -92,14 +105,6 @@ function isNoImage(error: unknown): boolean {
 function networkOf({ allow = [], packages }: CreateOptions): NetworkPolicy | undefined {
   if (allow.length > 0) return { allow: [...allow], ...(packages ? { packages } : {}) }
   return packages ? 'packages' : undefined
-}
-
-/** The id or name that `--from` says; builds what is only described. */
-async function imageOf(client: Sandlot, from: ImageLike, signal: AbortSignal): Promise<string> {
-  if (typeof from === 'string') return from
-  if ('id' in from) return from.id
-  const onLog = (line: string) => note(`image: ${line}`)
-  return (await client.images.build(from, { onLog, signal })).id
 }
 
 export interface ExecCommandOptions {

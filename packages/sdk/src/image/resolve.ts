@@ -2,7 +2,7 @@
 import { type ImageView, imageBuildLine, SandlotError } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
 import { type LogOptions, loggedWork } from '../connection/logged-work.ts'
-import type { ImageDescription } from './image.ts'
+import { ImageDescription } from './image.ts'
 import { sourceOf } from './source.ts'
 
 /**
@@ -12,6 +12,11 @@ import { sourceOf } from './source.ts'
 export type ImageLike = string | ImageDescription | { readonly id: string }
 
 export type BuildOptions = LogOptions
+
+/** Whether it has to be built first, which may take minutes. */
+export function isDescribed(from: ImageLike): from is ImageDescription {
+  return from instanceof ImageDescription
+}
 
 /** The id or name of what a sandbox is started from; builds it when it is only described. */
 export async function resolveImage(

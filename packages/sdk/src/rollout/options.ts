@@ -65,6 +65,8 @@ export interface MapOptions<Task> {
   readonly tags?: Tags
   /** What to do when a finished run of this name exists. Default: refuse (`run_exists`). */
   readonly ifExists?: 'attach' | 'replace'
+  /** Gets each line of the log where what it starts from is built first. */
+  readonly onLog?: (line: string) => void
   /** Ends this process's part in the run, and rejects what waits for it; the run itself lives on. */
   readonly signal?: AbortSignal
 }

@@ -1,8 +1,9 @@
 /** From the options of `map` to the run's specification on the wire. */
-import type { GradeSpec, RunCreateInput } from '@sandlot/protocol'
+import { type GradeSpec, type RunCreateInput, runCreate } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
+import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
 import { putBytes, putFile } from '../image/blob.ts'
-import { resolveImage } from '../image/resolve.ts'
+import { isDescribed, resolveImage } from '../image/resolve.ts'
 import {
   type BroughtContent,
   CONCURRENCY_DEFAULT,
@@ -14,24 +15,42 @@ import {
 
 const FILE_MODE = 0o644
 
-/** Builds the image where it is only described, and uploads the grader's files. */
+/** Uploads the grader's files, and builds the image where it is only described: last, since it may take minutes. */
 export async function specificationOf<Task>(
   context: ClientContext,
   name: string,
   options: MapOptions<Task>,
 ): Promise<RunCreateInput> {
-  const { signal, from, concurrency, key, expected, name: _, grade, setup, ...rest } = options
+  const {
+    signal,
+    onLog,
+    from,
+    concurrency,
+    key,
+    expected,
+    name: _,
+    grade,
+    setup,
+    ...rest
+  } = options
   const waiting = signal ? { signal } : {}
-  return {
+  const specification = {
     ...rest,
     name,
     kind: 'worker',
-    from: await resolveImage(context, from, waiting),
     concurrency: concurrency ?? CONCURRENCY_DEFAULT,
     ...(setup
       ? { setup: setup.map((command) => (typeof command === 'string' ? command : [...command])) }
       : {}),
     ...(grade ? { grade: await gradeOf(context, grade, waiting) } : {}),
+  } as const
+  if (isDescribed(from)) {
+    refuseEarly(runCreate, { ...specification, from: 'described' })
+    refuseResources(rest.resources)
+  }
+  return {
+    ...specification,
+    from: await resolveImage(context, from, { ...waiting, ...(onLog ? { onLog } : {}) }),
   }
 }
 

@@ -1,14 +1,22 @@
-import type { SandboxCreateInput, SandboxState, SandboxView, Tags } from '@sandlot/protocol'
+import {
+  type SandboxCreateInput,
+  type SandboxState,
+  type SandboxView,
+  sandboxCreate,
+  type Tags,
+} from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
+import type { LogOptions } from '../connection/logged-work.ts'
 import { pagesOf } from '../connection/pages.ts'
+import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
 import { unlessAborted } from '../connection/signals.ts'
-import { type ImageLike, resolveImage } from '../image/resolve.ts'
+import { type ImageLike, isDescribed, resolveImage } from '../image/resolve.ts'
 import { Sandbox } from './sandbox.ts'
 
 /** What a sandbox is made from and may use; `from` is what it starts from: an image, a snapshot, a template, or a description. */
 export type SandboxOptions = Omit<SandboxCreateInput, 'from'> &
-  Waiting & { readonly from: ImageLike }
+  LogOptions & { readonly from: ImageLike }
 
 export interface ListSandboxes extends Waiting {
   /** Default: all that live. `stopped`: those that ended in the last hour. */
@@ -34,8 +42,12 @@ export class Sandboxes {
    * One whose creation is aborted is stopped.
    */
   async create(options: SandboxOptions): Promise<Sandbox> {
-    const { signal, from, ...rest } = options
-    const image = await resolveImage(this.#context, from, signal ? { signal } : {})
+    const { signal, onLog, onDetail, from, ...rest } = options
+    if (isDescribed(from)) {
+      refuseEarly(sandboxCreate, { ...rest, from: 'described' })
+      refuseResources(rest.resources)
+    }
+    const image = await resolveImage(this.#context, from, options)
     signal?.throwIfAborted()
     // The request itself is not aborted: what it makes has to be known to be stopped.
     const created = this.#context.http

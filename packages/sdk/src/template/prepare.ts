@@ -2,7 +2,11 @@
 import { createHash } from 'node:crypto'
 import {
   type Command,
+  command,
+  environment,
+  kernelText,
   type NetworkPolicy,
+  networkPolicy,
   type OnRestoreInput,
   type ReadyCheck,
   type ResourcesInput,
@@ -10,10 +14,14 @@ import {
   type SnapshotKind,
   type Tags,
   type TemplateView,
+  templateCreate,
   templateLine,
+  userName,
 } from '@sandlot/protocol'
+import { z } from 'zod'
 import type { ClientContext } from '../connection/context.ts'
 import { type LogOptions, loggedWork } from '../connection/logged-work.ts'
+import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
 import { Image, ImageDescription } from '../image/image.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
 import { sourceOf } from '../image/source.ts'
@@ -66,21 +74,33 @@ export async function prepare(
   options: PrepareOptions,
 ): Promise<TemplateView> {
   const { snapshot, resources, start, ready, readyTimeout, onRestore, name, tags } = options
-  const description = await describe(context, options)
-  const source = await sourceOf(context, description, logOf(options))
   const memory = { start, ready, readyTimeout, onRestore }
-  const json = { source, snapshot, resources, ...memory, name, tags }
+  const template = { snapshot, resources, ...memory, name, tags }
+  refuseEarly(templateCreate, { ...template, source: { kind: 'id', id: 'described' } })
+  refuseResources(resources)
+  const source = await sourceOf(context, await describe(context, options), logOf(options))
+  const json = { ...template, source }
   return await loggedWork(context, 'prepareTemplate', json, options, (line) => {
     const news = templateLine.parse(line)
     return news.kind === 'done' ? { kind: 'done', value: news.template } : news
   })
 }
 
+/** What becomes steps of the build, where a function may stand among them. */
+const prepared = z.object({
+  setup: z.array(command).optional(),
+  env: environment.optional(),
+  workdir: kernelText.min(1).optional(),
+  user: userName.optional(),
+  network: networkPolicy.optional(),
+})
+
 async function describe(
   context: ClientContext,
   options: PrepareOptions,
 ): Promise<ImageDescription> {
   const { from, files = {}, setup = [], env, workdir, user, network } = options
+  refuseEarly(prepared, { setup: setup.filter(isCommand), env, workdir, user, network })
   let image =
     from instanceof ImageDescription
       ? from

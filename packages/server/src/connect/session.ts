@@ -1,9 +1,15 @@
-import { type ConnectRequest, connectRequest, newId, type SandlotError } from '@sandlot/protocol'
+import {
+  type ConnectRequest,
+  connectRequest,
+  invalidRequest,
+  newId,
+  type SandlotError,
+} from '@sandlot/protocol'
 import { ConnectionLost, Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import type { Logger } from 'pino'
 import type { WebSocket } from 'ws'
 import type { CoordinatorPort } from '../coordinator/port.ts'
-import { invalidRequest, toSandlotError } from '../failure.ts'
+import { toSandlotError } from '../failure.ts'
 import type { Caller } from '../http/keys.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Node } from '../node/node.ts'

@@ -1,7 +1,10 @@
-import { type WorkerEventFromClient, workerEventFromClient } from '@sandlot/protocol'
+import {
+  invalidRequest,
+  type WorkerEventFromClient,
+  workerEventFromClient,
+} from '@sandlot/protocol'
 import { type PayloadMap, StreamCancelled } from '@sandlot/protocol/frames'
 import type { WorkerStream } from '../coordinator/port.ts'
-import { invalidRequest } from '../failure.ts'
 import type { Operation } from './session.ts'
 
 /** A worker's leases: the stream is handed to the coordinator until the run is over or the worker goes. */

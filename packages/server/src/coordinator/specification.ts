@@ -57,7 +57,7 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     concurrency: run.concurrency,
     timeoutMs: { ...TIMEOUT_DEFAULTS_MS, total: null, ...defined(run.timeout) },
     retry: { ...RETRY_DEFAULTS, ...defined(run.retry) },
-    resources: completed(run),
+    resources: completeResources(run.resources),
     network: run.network ?? {},
     env: run.env ?? {},
     workdir: run.workdir ?? null,
@@ -131,14 +131,6 @@ function identityOf(specification: Specification): Record<string, unknown> {
       ([field]) => !OUTSIDE_DIGEST.has(field as keyof Specification),
     ),
   )
-}
-
-function completed(run: RunCreate): Resources {
-  try {
-    return completeResources(run.resources)
-  } catch (error) {
-    throw new SandlotError('invalid_request', (error as Error).message, { cause: error })
-  }
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -1,11 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { needsKey, ROUTES, type Route, type RouteName, SandlotError } from '@sandlot/protocol'
+import {
+  invalidRequest,
+  needsKey,
+  ROUTES,
+  type Route,
+  type RouteName,
+  SandlotError,
+} from '@sandlot/protocol'
 import { type Context, Hono } from 'hono'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
-import { invalidRequest, toSandlotError } from '../failure.ts'
+import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Serving } from '../serving.ts'
 import { type AccessRules, checkAccess } from './access.ts'

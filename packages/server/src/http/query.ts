@@ -1,6 +1,5 @@
-import { type Route, SandlotError } from '@sandlot/protocol'
+import { invalidRequest, type Route, SandlotError } from '@sandlot/protocol'
 import { z } from 'zod'
-import { invalidRequest } from '../failure.ts'
 
 /**
  * The query of a route. What it doesn't know is refused, so that a misspelt parameter is noticed.

@@ -26,7 +26,7 @@ export function startOf({ image, resources, memory }: StartPoint, wishes: StartW
   if (memory === undefined) {
     return {
       image,
-      resources: completed({ ...resources, ...wishes.resources }),
+      resources: completeResources({ ...resources, ...wishes.resources }),
       ...(env ? { env } : {}),
       ...(workdir === undefined ? {} : { workdir }),
       ...(user === undefined ? {} : { user }),
@@ -57,14 +57,5 @@ function refuseOthers(memory: SavedMemory, wished: SandboxCreate['resources']): 
         hint: 'Leave resources out, or take the snapshot of a sandbox that has those that you want.',
       },
     )
-  }
-}
-
-function completed(input: Parameters<typeof completeResources>[0]): Resources {
-  try {
-    return completeResources(input)
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    throw new SandlotError('invalid_request', error.message)
   }
 }

@@ -35,7 +35,7 @@ async function save(
   const sandbox = newId('sandbox')
   const waitMs = SERVER_LIMITS.buildRoomMs
   const who = { project: '', owner: BUILD, epoch: 0, checkpointable: true }
-  const resources = completed(input.resources)
+  const resources = completeResources(input.resources)
   try {
     await node.acquire({ sandbox, image, resources, ...who, waitMs }, { signal })
     using lent = await node.sandboxes.lend(sandbox, { signal })
@@ -60,14 +60,5 @@ async function save(
     return (await takeMemory(services, { project, lent, body, id, waitMs, signal })).id
   } finally {
     await node.release({ sandbox, reason: 'its memory is saved, or it could not be' })
-  }
-}
-
-function completed(input: Parameters<typeof completeResources>[0]) {
-  try {
-    return completeResources(input)
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    throw new SandlotError('invalid_request', error.message)
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Engine } from '@sandlot/engine'
-import { idOf, SandlotError, type TemplateCreate } from '@sandlot/protocol'
+import { completeResources, idOf, SandlotError, type TemplateCreate } from '@sandlot/protocol'
 import {
   type BuildWait,
   type ImageStore,
@@ -77,6 +77,8 @@ export class Templates {
 
   /** Prepares, or finds what is prepared. Fails as a build does, or as the start of what a memory snapshot holds. */
   async prepare(project: string, input: TemplateCreate, wait: BuildWait): Promise<TemplateRecord> {
+    // Nothing is built for what nothing could start from.
+    completeResources(input.resources)
     const resolveId: ResolveId = (id) => this.#options.imageOf(project, id)
     const image = await this.#options.images.build(input.source, { ...wait, resolveId })
     const id = templateId(project, image.id, input)

@@ -1,12 +1,25 @@
+/** What a schema refuses, as an error that a person can read. */
 import type { ZodError } from 'zod'
+import { SandlotError } from './sandlot-error.ts'
 
 type Issue = ZodError['issues'][number]
 
-/** What zod found, a line each: `body.resources.memory: "lots" is not a size …`. */
-export function issueLines(where: string, { issues }: ZodError): string[] {
-  return issues.flatMap(leavesOf).map(({ path, message }) => {
-    return `${[where, ...path.map(String)].map(shown).join('.')}: ${message}`
-  })
+const ISSUES_SHOWN = 5
+const MESSAGE_LENGTH = 2_000
+
+/** What zod found, field by field: `body.resources.memory: "lots" is not a size …`, where `where` is `body`. */
+export function invalidRequest(where: string, { issues }: ZodError): SandlotError {
+  const leaves = issues.flatMap(leavesOf)
+  const lines = leaves.slice(0, ISSUES_SHOWN).map((leaf) => lineOf(where, leaf))
+  const more = leaves.length - lines.length
+  const text = lines.join('; ') + (more > 0 ? `; and ${more} more` : '')
+  const hint = leaves[0]?.hint
+  return new SandlotError('invalid_request', text.slice(0, MESSAGE_LENGTH), hint ? { hint } : {})
+}
+
+function lineOf(where: string, { path, message }: Leaf): string {
+  const names = where === '' ? path : [where, ...path]
+  return `${names.map(String).map(shown).join('.')}: ${message}`
 }
 
 /** A name of the caller's may hold anything. */
@@ -15,14 +28,9 @@ function shown(part: string): string {
   return /[\x00-\x1f\x7f]/.test(part) || !part.isWellFormed() ? JSON.stringify(part) : part
 }
 
-/** What to do, where the first thing that is wrong says so. */
-export function issueHint({ issues }: ZodError): string | undefined {
-  const [first] = issues.flatMap(leavesOf)
-  return first?.hint
-}
-
 type Leaf = Pick<Issue, 'path' | 'message'> & {
   readonly expected?: string
+  /** What to do, where what is wrong says so. */
   readonly hint?: string
 }
 

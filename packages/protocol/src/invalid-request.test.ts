@@ -1,7 +1,7 @@
-import { sandboxCreate } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import type { ZodError } from 'zod'
-import { issueLines } from './issue-lines.ts'
+import { invalidRequest } from './invalid-request.ts'
+import { sandboxCreate } from './sandbox.ts'
 
 test.for([
   [{ memory: 'lots' }, /^body\.resources\.memory: "lots" is not a size such as '512MiB'/],
@@ -19,7 +19,15 @@ test.for([
   [{ pids: 1 }, /^body\.resources\.pids: Too small/],
 ] as const)('%j is refused with what is wrong', ([resources, line]) => {
   const { error } = sandboxCreate.safeParse({ from: 'im_x', resources })
-  const lines = issueLines('body', error as ZodError)
-  expect(lines).toHaveLength(1)
-  expect(lines[0]).toMatch(line)
+  const { code, message } = invalidRequest('body', error as ZodError)
+  expect(code).toBe('invalid_request')
+  expect(message).toMatch(line)
+  expect(message).not.toContain('; ')
+  expect(`body.${invalidRequest('', error as ZodError).message}`).toBe(message)
+})
+
+test('many faults are counted, the first ones said', () => {
+  const { error } = sandboxCreate.safeParse({ from: 1, a: 1, env: 1, tags: 1, user: 1, workdir: 1 })
+  const { message } = invalidRequest('body', error as ZodError)
+  expect(message).toMatch(/^body\.from: .*; body\..*; and 1 more$/)
 })
