@@ -60,7 +60,7 @@ export function parseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
     throw new SandlotError('invalid_request', `${JSON.stringify(text)} is not an http address`, {
-      hint: 'Give SANDLOT_URL, or the option `url`, as http://HOST:PORT.',
+      hint: 'Write it as http://HOST:PORT, where SANDLOT_URL has it or the option `url` of a program.',
     })
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`

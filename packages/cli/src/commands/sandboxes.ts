@@ -3,10 +3,10 @@ import { stdin } from 'node:process'
 import { formatDuration, formatSize, isStartId, type NetworkPolicy } from '@sandlot/protocol'
 import { Sandbox, type SandboxView, Sandlot, SandlotError } from 'sandlot'
 import { Failure } from '../failure.ts'
+import { hintFor } from '../output/hints.ts'
 import { formatTable, formatTags } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { nothingToStartFrom, parseFrom } from './from.ts'
-import { inOptions } from './in-options.ts'
 import { interruption } from './interruption.ts'
 import { checkDuration, given, pairs } from './options.ts'
 
@@ -61,20 +61,6 @@ export interface CreateOptions {
   readonly orCold?: boolean
 }
 
-/** The options that say what the fields of a request do. */
-const OPTIONS = {
-  'resources.memory': '--memory',
-  'resources.cpu': '--cpu',
-  'resources.disk': '--disk',
-  'resources.pids': '--pids',
-  env: '--env',
-  keepWarm: '--keep-warm',
-  lifetime: '--lifetime',
-  tags: '--tag',
-  network: '--allow',
-  'network.allow': '--allow',
-} as const
-
 /** Prints the id of the new sandbox. */
 export async function createCommand(options: CreateOptions): Promise<void> {
   const { memory, cpu, disk, pids, keepWarm, lifetime, checkpointable } = options
@@ -93,7 +79,7 @@ export async function createCommand(options: CreateOptions): Promise<void> {
   const creating = client.sandboxes.create({ from: described, ...wanted, signal, onLog })
   const sandbox = await creating.catch((error) => {
     const isName = typeof described === 'string' && !isStartId(described)
-    throw isName && isNoImage(error) ? nothingToStartFrom(described) : inOptions(error, OPTIONS)
+    throw isName && isNoImage(error) ? nothingToStartFrom(described) : error
   })
   printLine(sandbox.id)
 }
@@ -172,7 +158,7 @@ export async function forkCommand(
     if (copy instanceof Sandbox) printLine(copy.id)
     else {
       failed += 1
-      note(`a copy failed: ${copy.message} (${copy.hint})`)
+      note(`a copy failed: ${copy.message} (${hintFor(copy)})`)
     }
   }
   return failed === 0 ? 0 : 1

@@ -3,6 +3,8 @@ import { SandlotError } from '@sandlot/protocol'
 import { CommanderError } from 'commander'
 import { EXIT_INTERRUPTED, Interrupted } from '../commands/interruption.ts'
 import { Failure } from '../failure.ts'
+import { hintFor } from './hints.ts'
+import { inOptions } from './in-options.ts'
 import { printFailure } from './terminal.ts'
 
 const EXIT_FAILED = 1
@@ -25,7 +27,9 @@ export function reportFailure(thrown: unknown): number {
     return EXIT_FAILED
   }
   if (thrown instanceof SandlotError) {
-    printFailure(`${thrown.message} (${thrown.code})`, thrown.hint)
+    const { code, message } = thrown
+    const said = code === 'invalid_request' ? inOptions(message) : message
+    printFailure(`${said} (${code})`, hintFor(thrown))
     return thrown.fault === 'caller' ? EXIT_MISTAKE : EXIT_FAILED
   }
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))

@@ -112,7 +112,7 @@ async function syncDirectory(path: string): Promise<void> {
 
 function damaged(detail: string, cause?: unknown): DriverError {
   return new DriverError('snapshot_incompatible', `the checkpoint is damaged: ${detail}`, {
-    hint: 'take the snapshot again, or start cold from its files',
+    hint: "take the snapshot again, or start cold from its files: ifIncompatible 'cold', --or-cold",
     cause,
   })
 }

@@ -72,14 +72,14 @@ async function fileSource(
   if (found.isDirectory()) {
     if (kind === 'tar') {
       throw new SandlotError('invalid_request', `${path} is a directory`, {
-        hint: 'Use Image.directory for it.',
+        hint: 'Take it as a directory: Image.directory(path), or directory:PATH on the command line.',
       })
     }
     return { kind, blob: await putStream(context, tarOf(path), waiting) }
   }
   if (kind === 'directory') {
     throw new SandlotError('invalid_request', `${path} is not a directory`, {
-      hint: 'Use Image.tar for a tar file.',
+      hint: 'Take a tar file as one: Image.tar(path), or tar:PATH on the command line.',
     })
   }
   return { kind, blob: await putFile(context, path, waiting) }

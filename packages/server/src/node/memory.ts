@@ -146,7 +146,7 @@ export function checkpointable(entry: Entry): Sandbox {
   }
   if (!entry.record.checkpointable) {
     throw new SandlotError('unsupported', `the memory of the sandbox ${entry.id} can't be saved`, {
-      hint: 'Create it with `checkpointable: true` (`--checkpointable`). Of any other sandbox the files can be saved and forked: kind `filesystem`.',
+      hint: 'Create it with `checkpointable: true` (`--checkpointable`). Of any other sandbox the files can be saved and forked: kind `filesystem` (`fork --kind filesystem`, `snapshot` without `--memory`).',
     })
   }
   if (entry.state !== 'running' || !entry.sandbox) throw notRunning(entry)

@@ -127,6 +127,6 @@ function untried(error: unknown): unknown {
 
 function notExcluded(): SandlotError {
   return new SandlotError('invalid_request', 'body.exclude: memory is saved as a whole', {
-    hint: "Leave exclude out, or say kind: 'filesystem'.",
+    hint: "Leave exclude out, or save the files alone: kind 'filesystem', on the command line without --memory.",
   })
 }

@@ -102,7 +102,7 @@ function failure(result: ExecResult, { logTail }: StepContext): ImageError {
   const last = tail.slice(-imageLimits.logLinesInMessage).join('\n')
   const message = `the command ${how}${last === '' ? ', and wrote nothing' : `:\n${last}`}`
   return new ImageError('image_build_failed', message, {
-    hint: 'Its last lines say why. What it needs from the network it must be allowed: see `network`.',
+    hint: 'Its last lines say why. From the network it gets what its policy allows, by default the package mirrors alone.',
     logTail: tail,
     ...(exitCode === undefined ? {} : { exitCode }),
   })

@@ -1,0 +1,28 @@
+/** What to do next, for a person at a terminal: options and verbs in place of what a program would call. */
+import { ERROR_CATALOGUE, type ErrorCode, type SandlotError } from '@sandlot/protocol'
+
+/** Of the codes whose own hint speaks of a program. What a place knows better stays as it is said there. */
+const HINTS: Partial<Record<ErrorCode, string>> = {
+  invalid_request: 'Correct what the message names; `--help` behind the verb shows its options.',
+  image_unknown:
+    'Build it first with `sandlot images build`, or name an image that `sandlot images list` shows.',
+  sandbox_paused: 'Resume it first: `sandlot sandbox resume ID`.',
+  snapshot_in_use:
+    'Stop what was started from it, or delete it with --force: what runs goes on, and nothing more starts from it.',
+  snapshot_incompatible:
+    'The message names what differs: take the snapshot again on this machine, or start from its files with --or-cold.',
+  template_unknown: '`sandlot templates list` shows those that are there.',
+  file_is_directory: 'Name a file.',
+  file_exists: 'Remove it first.',
+  directory_not_empty: 'Remove what is in it first.',
+  no_space: 'The sandbox’s disk is full: ask for more with --disk when it is created.',
+  sandbox_limit:
+    'A limit of the sandbox was met: ask for more with --memory, --cpu, --disk or --pids when it is created.',
+  run_exists: 'Take another name, or delete the run: `sandlot runs delete NAME`.',
+  run_differs: 'A run of this name has another specification: take another name, or delete it.',
+  task_conflict: 'Two different tasks have the same key: give each its own.',
+}
+
+export function hintFor({ code, hint }: Pick<SandlotError, 'code' | 'hint'>): string {
+  return (hint === ERROR_CATALOGUE[code].hint ? HINTS[code] : undefined) ?? hint
+}

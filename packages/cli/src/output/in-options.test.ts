@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest'
+import { inOptions } from './in-options.ts'
+
+test.each([
+  ['body.resources.memory: "lots" is not a size', '--memory: "lots" is not a size'],
+  ['resources.memory: a limit of 1 MiB', '--memory: a limit of 1 MiB'],
+  ['body.env.A: holds a NUL; body.network.allow.0: no', '--env A: holds a NUL; --allow: no'],
+  ['request.cwd: not an absolute path', '--cwd: not an absolute path'],
+  ['body.ready.port: too large', 'body.ready.port: too large'],
+  ['the file env: is gone', 'the file env: is gone'],
+])('%s', (message, said) => {
+  expect(inOptions(message)).toBe(said)
+})

@@ -1,0 +1,45 @@
+/** What has which option, at every verb that sends it. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  'resources.memory': '--memory',
+  'resources.cpu': '--cpu',
+  'resources.disk': '--disk',
+  'resources.pids': '--pids',
+  env: '--env',
+  cwd: '--cwd',
+  user: '--user',
+  timeout: '--timeout',
+  keepWarm: '--keep-warm',
+  lifetime: '--lifetime',
+  network: '--allow',
+  'network.allow': '--allow',
+  tags: '--tag',
+  name: '--name',
+  exclude: '--exclude',
+  onRestore: '--on-restore',
+  count: '--count',
+  keep: '--keep',
+}
+
+/**
+ * A refusal that names fields of the API, as one that names the options of a verb: `body.resources.memory: …` as `--memory: …`. What
+ * is below a field stands behind its option.
+ */
+export function inOptions(message: string): string {
+  return message.replace(
+    /(^|; )(?:(?:body|request|query)\.)?([\w.]+): /g,
+    (whole, before, path: string) => {
+      const option = optionOf(path)
+      return option === undefined ? whole : `${before}${option}: `
+    },
+  )
+}
+
+function optionOf(path: string): string | undefined {
+  const field = Object.keys(OPTIONS)
+    .filter((each) => path === each || path.startsWith(`${each}.`))
+    .sort((a, b) => b.length - a.length)[0]
+  if (field === undefined) return undefined
+  const below = path.slice(field.length + 1)
+  // Which of several it is: its name, where it has one.
+  return below === '' || /^\d+$/.test(below) ? OPTIONS[field] : `${OPTIONS[field]} ${below}`
+}
