@@ -206,9 +206,14 @@ export interface Wait {
 export interface BlankOptions extends Wait {
   /** Those that it is likely to be given: mounted already, they cost the checkout nothing. They bind to nothing. Default: none. */
   readonly layers?: readonly Layer[]
+  /** Its world `main` is open too: only a checkout of this very sort takes it, and gives it no more than a name. Default: it isn't. */
+  readonly world?: WorldAhead
   /** It is restored from there. Default: it is started, without an image. */
   readonly checkpoint?: CheckpointSource
 }
+
+/** What a world that is opened ahead is made of. */
+export type WorldAhead = Pick<SandboxSpec, 'layers' | 'limits' | 'hostname'>
 
 export interface RuntimeDriver extends AsyncDisposable {
   readonly name: 'gvisor' | 'fake'
@@ -230,7 +235,7 @@ export interface RuntimeDriver extends AsyncDisposable {
   /**
    * Gives a blank its owner. One without an image is dressed, and its world `main` opened; a restored one goes on, under its new id and
    * host name and with new clocks, and can be saved in turn. The blank is used up, also by a failure (it is stopped then).
-   * Fails with `create_failed`, also where a restored one does not answer or `spec` has other layers or limits than its checkpoint; or
+   * Fails with `create_failed`, also where a restored one does not answer or `spec` is not of what its checkpoint or its world is; or
    * with `unsupported` without the capability `hotMount`, where it has no image.
    */
   checkout(blank: Blank, spec: SandboxSpec, wait?: Wait): Promise<Sandbox>

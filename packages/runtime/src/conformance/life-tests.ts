@@ -43,6 +43,25 @@ export function lifeTests(harness: DriverHarness, driverTest: DriverTest): void 
     },
   )
 
+  driverTest(
+    'one whose world is open already is taken by its own sort alone',
+    async ({ driver }) => {
+      const { layers, limits, hostname } = specFor(harness)
+      const world = { layers, limits, hostname }
+      const spec = specFor(harness)
+      const sandbox = await driver.checkout(await driver.createBlank({ world }), spec)
+      expect(sandbox).toMatchObject({ id: spec.id, spec })
+      expect(await shell(sandbox, SHELL.leaveDaemon)).toMatchObject({ exitCode: 0 })
+      await driver.openGradeWorld(sandbox, { world: 'grade', shows: 'main' })
+      expect(await readText(sandbox, 'grade', '/work')).toBe('answer\n')
+
+      const waiting = await driver.createBlank({ world })
+      const other = specFor(harness, { limits: { memoryBytes: limits.memoryBytes * 2 } })
+      await expect(driver.checkout(waiting, other)).rejects.toMatchObject({ code: 'create_failed' })
+      expect(await waiting.gone).toMatchObject({ kind: 'stopped' })
+    },
+  )
+
   driverTest('many start at once and know only themselves', async ({ driver }) => {
     const specs = Array.from({ length: 6 }, () => specFor(harness))
     const sandboxes = await Promise.all(specs.map((spec) => driver.create(spec)))

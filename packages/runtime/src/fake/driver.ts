@@ -19,6 +19,7 @@ import {
   type SandboxSpec,
   type Usage,
   type Wait,
+  type WorldAhead,
 } from '../driver.ts'
 import { sizesOf } from '../gvisor/sizing.ts'
 import { unlessAborted } from '../unless-aborted.ts'
@@ -83,10 +84,11 @@ export class FakeDriver implements RuntimeDriver {
     return { adopted, ended }
   }
 
-  async createBlank({ checkpoint, ...wait }: BlankOptions = {}): Promise<Blank> {
+  async createBlank({ checkpoint, world, ...wait }: BlankOptions = {}): Promise<Blank> {
     if (checkpoint && !this.capabilities.memorySnapshot) throw unsupported('memory snapshots')
     const saved = checkpoint && this.#saved(checkpoint)
     const started = await this.#start(wait, saved)
+    started.opened = world
     return started.blank()
   }
 
@@ -96,6 +98,12 @@ export class FakeDriver implements RuntimeDriver {
     if (found.dressed) {
       throw new DriverError('create_failed', `blank ${blank.hostId} was checked out before`, {
         hint: 'a blank is used once: take another one',
+      })
+    }
+    if (found.opened && !isOf(found.opened, spec)) {
+      await this.stop(blank)
+      throw new DriverError('create_failed', 'its world was opened for another sort of sandbox', {
+        hint: 'take another one',
       })
     }
     if (found.restored) return this.#goOn(found, { ...spec, checkpointable: true }, wait)
@@ -258,6 +266,10 @@ function factsOf({ layers, limits }: Pick<SandboxSpec, 'layers' | 'limits'>): Ch
 
 function unsupported(what: string): DriverError {
   return new DriverError('unsupported', `this driver has no ${what}`, { hint: 'use create' })
+}
+
+function isOf(world: WorldAhead, { layers, limits, hostname }: SandboxSpec): boolean {
+  return isDeepStrictEqual([world.layers, world.limits, world.hostname], [layers, limits, hostname])
 }
 
 function gone(hostId: string, fate: Fate | undefined): DriverError {

@@ -1,4 +1,4 @@
-import type { Blank, Fate, FateKind, Sandbox, SandboxSpec, Usage } from '../driver.ts'
+import type { Blank, Fate, FateKind, Sandbox, SandboxSpec, Usage, WorldAhead } from '../driver.ts'
 import { GuestLost } from '../guest/guest-error.ts'
 import { FakeGuest } from './guest.ts'
 import type { FakeCheckpoint } from './machine.ts'
@@ -12,6 +12,8 @@ export class FakeSandbox {
   usage: Usage = { cpuMs: 0, memoryBytes: 10 * 2 ** 20, memoryPeakBytes: 10 * 2 ** 20 }
   /** What it was restored from. */
   readonly restored: FakeCheckpoint | undefined
+  /** What its world was opened with, ahead of its owner. */
+  opened: WorldAhead | undefined
   readonly #script: FakeScript
   readonly #clock: FakeClock
   readonly #gone = Promise.withResolvers<Fate>()

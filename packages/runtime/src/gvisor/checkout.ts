@@ -1,5 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { LeafLimits } from '../cgroup/cgroups.ts'
-import { DriverError, type GradeWorldSpec, type Sandbox, type SandboxSpec } from '../driver.ts'
+import {
+  DriverError,
+  type GradeWorldSpec,
+  type Sandbox,
+  type SandboxSpec,
+  type WorldAhead,
+} from '../driver.ts'
 import type { Guest, WorldSpec } from '../guest/guest.ts'
 import { GuestError, GuestLost, GuestTimeout } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
@@ -23,9 +30,28 @@ export function blankLimits(): LeafLimits {
   return { memoryBytes: RUNTIME_LIMITS.blankMemoryBytes, pidsMax: RUNTIME_LIMITS.hostPidsMin }
 }
 
+/** Opens the world of a sandbox that was launched with its layers and limits, and has no owner yet. A failure or an abort ends it. */
+export async function openAhead(
+  instance: Instance,
+  world: WorldAhead,
+  signal: AbortSignal,
+): Promise<Instance> {
+  const { mounted } = instance.state
+  const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
+  try {
+    const { layers, limits, hostname } = world
+    const spec = { layers, limits, hostname }
+    await instance.guest.openWorld(worldSpec({ spec, mounted }, 'main'), wait)
+    instance.opened = spec
+    return instance
+  } catch (error) {
+    throw await checkoutFailed(instance, error, signal)
+  }
+}
+
 /**
- * Gives a started sandbox its owner: identity, limits, and those of its layers that aren't mounted yet. Then opens its world. A
- * failure or an abort ends the sandbox.
+ * Gives a started sandbox its owner: identity, limits, and those of its layers that aren't mounted yet. Then opens its world, where it
+ * isn't open. A failure or an abort ends the sandbox.
  */
 export async function dress(
   context: GvisorContext,
@@ -36,31 +62,45 @@ export async function dress(
   const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
   try {
     signal.throwIfAborted()
+    const { opened } = instance
+    if (opened) refuseOther(opened, spec)
     const { mounting, mounted } = mountLayers(context, instance, spec)
     const open = async () => {
       if (mounting) await mounting
       // Before anything of the world lives that could take the port.
       if (spec.relayPort !== undefined) await instance.guest.relay.listen(spec.relayPort, wait)
-      await instance.guest.openWorld(worldSpec({ spec, mounted }, 'main'), wait)
+      if (!opened) await instance.guest.openWorld(worldSpec({ spec, mounted }, 'main'), wait)
     }
     await Promise.all([
       // The longest, so the first to be asked for.
       open(),
-      // A cold start was launched with its limits.
       ...(blank ? [limitLeaf(instance, spec)] : []),
       instance.guest.configure(configurationOf(spec), wait),
       instance.save({ mounted, owner: { spec, checkedOutAtMs: Date.now() } }),
     ])
     return instance.sandbox()
   } catch (error) {
-    const fate = await instance.end('stop')
-    signal.throwIfAborted()
-    throw new DriverError('create_failed', `the checkout failed: ${messageOf(error)}`, {
-      hint: 'try again; when it fails always, look at the image',
-      cause: error,
-      fate,
-    })
+    throw await checkoutFailed(instance, error, signal)
   }
+}
+
+function refuseOther(opened: WorldAhead, { layers, limits, hostname }: SandboxSpec): void {
+  if (isDeepStrictEqual({ layers, limits, hostname }, opened)) return
+  throw new Error('its world was opened for another sort of sandbox')
+}
+
+async function checkoutFailed(
+  instance: Instance,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<DriverError> {
+  const fate = await instance.end('stop')
+  signal.throwIfAborted()
+  return new DriverError('create_failed', `the checkout failed: ${messageOf(error)}`, {
+    hint: 'try again; when it fails always, look at the image',
+    cause: error,
+    fate,
+  })
 }
 
 /** Ends the episode's world for certain, then opens another. */
@@ -110,8 +150,9 @@ async function endMain(guest: Guest, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function limitLeaf({ leaf }: Instance, spec: SandboxSpec): Promise<void> {
-  await leaf.limit(leafLimits(spec))
+/** What was launched with its limits has them. */
+async function limitLeaf({ leaf, opened }: Instance, spec: SandboxSpec): Promise<void> {
+  if (!opened) await leaf.limit(leafLimits(spec))
   await leaf.resetPeak()
 }
 
@@ -138,9 +179,12 @@ function mountLayers(
   return { mounting: mounts.length > 0 ? Promise.all(mounts) : undefined, mounted }
 }
 
+/** What is shown of the sandbox's own in one that may be copied. */
+type Mark = Partial<Pick<SandboxSpec, 'id' | 'checkpointable'>>
+
 /** `shows` tells a grader's world from the episode's. */
 function worldSpec(
-  { spec, mounted }: { readonly spec: SandboxSpec; readonly mounted: readonly string[] },
+  { spec, mounted }: { readonly spec: WorldAhead & Mark; readonly mounted: readonly string[] },
   world: string,
   shows?: GradeWorldSpec['shows'],
 ): WorldSpec {
@@ -159,7 +203,7 @@ function worldSpec(
     hostname: spec.hostname,
     memoryTotalBytes: limits.memoryBytes,
     cpus: Math.max(1, Math.ceil(limits.cpus)),
-    ...(spec.checkpointable ? markOf(spec) : {}),
+    ...(spec.checkpointable && spec.id !== undefined ? markOf({ id: spec.id }) : {}),
   }
 }
 

@@ -18,7 +18,7 @@ import {
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 import { inBatches } from './batches.ts'
-import { blankLimits, dress, leafLimits, openGradeWorld } from './checkout.ts'
+import { blankLimits, dress, leafLimits, openAhead, openGradeWorld } from './checkout.ts'
 import { checkpoint } from './checkpoint.ts'
 import { GvisorContext } from './context.ts'
 import type { Instance } from './instance.ts'
@@ -53,12 +53,15 @@ export class GvisorDriver implements RuntimeDriver {
   }
 
   async createBlank(options: BlankOptions = {}): Promise<Blank> {
-    const { layers = [], checkpoint, signal = never } = options
+    const { world, layers = [], checkpoint, signal = never } = options
     const ahead = { ahead: true, signal }
-    const instance = checkpoint
-      ? await restoreCopy(this.#context, checkpoint, ahead)
-      : await launch(this.#context, { layers, limits: blankLimits(), ...ahead })
-    return instance.blank()
+    if (checkpoint) return (await restoreCopy(this.#context, checkpoint, ahead)).blank()
+    if (world) {
+      const options = { layers: world.layers, limits: leafLimits(world), ...ahead }
+      const instance = await launch(this.#context, options)
+      return (await openAhead(instance, world, signal)).blank()
+    }
+    return (await launch(this.#context, { layers, limits: blankLimits(), ...ahead })).blank()
   }
 
   async checkout(blank: Blank, spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { CgroupLeaf } from '../cgroup/cgroups.ts'
-import type { Blank, CheckpointSource, Fate, Sandbox } from '../driver.ts'
+import type { Blank, CheckpointSource, Fate, Sandbox, WorldAhead } from '../driver.ts'
 import type { ExecResult, Guest } from '../guest/guest.ts'
 import type { GuestLost } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
@@ -32,6 +32,8 @@ export class Instance {
   readonly gone: Promise<Fate>
   /** What it was restored from. */
   readonly checkpoint: CheckpointSource | undefined
+  /** What its world `main` was opened with, ahead of its owner. */
+  opened: WorldAhead | undefined
   readonly #context: GvisorContext
   readonly #gone = Promise.withResolvers<Fate>()
   #state: SandboxState
