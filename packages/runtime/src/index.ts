@@ -23,6 +23,7 @@ export {
   type SandboxSpec,
   type Usage,
   type Wait,
+  type WorldAhead,
 } from './driver.ts'
 export { type FakeCue, FakeDriver, type FakeDriverOptions } from './fake/driver.ts'
 export { FakeMachine } from './fake/machine.ts'

@@ -64,6 +64,8 @@ export const SERVER_LIMITS = {
   endingsWaiting: 10_000,
   /** Layers that are mounted ahead; an image of more is mounted when it is asked for. */
   layersAhead: 16,
+  /** So many sandboxes in a row of one sort: what waits for another sort is given up, one at a time. */
+  takesAlike: 4,
   /** How long the pool leaves the processors to whoever took a blank, before it starts the next. */
   refillDelayMs: 50,
   /** First wait after a failed refill of the pool; doubled each time up to the second. */

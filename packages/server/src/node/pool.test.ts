@@ -6,6 +6,7 @@ import { SERVER_LIMITS } from '../limits.ts'
 import { until } from '../testing/until.ts'
 import { Creations } from './creations.ts'
 import { BlankPool } from './pool.ts'
+import type { Wanted } from './waiting-blanks.ts'
 
 /** Holds what was asked of it until it is told to call back. */
 class HeldClock implements Clock {
@@ -21,30 +22,33 @@ class HeldClock implements Clock {
   }
 }
 
-test('what is started next has the layers that were asked for last', async () => {
+test('what is started next is made for who came last, and a miss makes room for them', async () => {
   const clock = new HeldClock()
   const driver = new FakeDriver()
-  const started: string[][] = []
+  const started: string[] = []
   const createBlank = driver.createBlank.bind(driver)
-  driver.createBlank = (options) => {
-    started.push((options?.layers ?? []).map(({ digest }) => digest))
+  driver.createBlank = (options = {}) => {
+    const { world, layers = [] } = options
+    started.push(world ? `world ${world.hostname}` : layers.map(({ digest }) => digest).join())
     return createBlank(options)
   }
   const pool = poolOf(driver, clock, 2)
   pool.fill()
   await until(() => pool.numbers.ready === 2)
-  const layers = [{ digest: 'sha256:a', path: '/a' }]
-  pool.take(layers)
-  clock.held[0]?.callback()
-  await until(() => pool.numbers.ready === 2)
-  expect(started).toEqual([[], [], ['sha256:a']])
+  const goOn = async () => {
+    clock.held.pop()?.callback()
+    await until(() => pool.numbers.ready === 2)
+  }
+  pool.take(wantedBy('one'))
+  await goOn()
+  expect(started).toEqual(['', '', 'world one'])
 
-  // Not the one that waited longest: the one that has them.
-  pool.take(layers)
-  pool.take(layers)
-  clock.held[1]?.callback()
-  await until(() => pool.numbers.ready === 2)
-  expect(started.slice(3)).toEqual([['sha256:a'], ['sha256:a']])
+  for (let take = 1; take <= SERVER_LIMITS.takesAlike; take++) {
+    pool.take(wantedBy('two'))
+    await goOn()
+  }
+  // The open world of the other sort stood in the way of one of their own.
+  expect(started.slice(3)).toEqual(['sha256:a', 'sha256:a', 'sha256:a', 'world two', 'sha256:a'])
   await pool.close()
 })
 
@@ -55,8 +59,8 @@ test('a taken blank is replaced after its owner had the processors for a while',
   await until(() => pool.numbers.ready === 3)
   expect(clock.held).toEqual([])
 
-  expect(pool.take([])).toBeDefined()
-  expect(pool.take([])).toBeDefined()
+  expect(pool.take(wantedBy('box'))).toBeDefined()
+  expect(pool.take(wantedBy('box'))).toBeDefined()
   expect(pool.numbers).toMatchObject({ ready: 1, starting: 0, hits: 2 })
   // The second one prolongs nothing.
   expect(clock.held.map(({ delayMs }) => delayMs)).toEqual([SERVER_LIMITS.refillDelayMs])
@@ -65,6 +69,11 @@ test('a taken blank is replaced after its owner had the processors for a while',
   await until(() => pool.numbers.ready === 3)
   await pool.close()
 })
+
+function wantedBy(hostname: string): Wanted {
+  const limits = { memoryBytes: 1, cpus: 1, pidsMax: 1, diskBytes: 1, nofileMax: 1 }
+  return { hostname, limits, layers: [{ digest: 'sha256:a', path: '/a' }] }
+}
 
 function poolOf(driver: FakeDriver, clock: Clock, target: number): BlankPool {
   const log = pino({ level: 'silent' })

@@ -1,8 +1,9 @@
 import type { Clock } from '@sandlot/engine'
-import type { Blank, Layer, RuntimeDriver } from '@sandlot/runtime'
+import type { Blank, RuntimeDriver } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Creations } from './creations.ts'
+import { type Kit, WaitingBlanks, type Wanted } from './waiting-blanks.ts'
 
 export interface PoolNumbers {
   readonly target: number
@@ -23,11 +24,8 @@ export class BlankPool {
   readonly #log: Logger
   readonly #target: number
   readonly #closing = new AbortController()
-  /** What waits, longest first, with the digests of the layers that it has. */
-  readonly #ready = new Map<Blank, ReadonlySet<string>>()
-  /** Those of the image that was asked for last: what is started now has them, as the next one is likely to be over it too. */
-  #layers: readonly Layer[] = []
-  readonly #starts = new Set<Promise<void>>()
+  readonly #waiting = new WaitingBlanks()
+  readonly #starts = new Map<Promise<void>, Kit>()
   #open = false
   #hits = 0
   #misses = 0
@@ -55,7 +53,7 @@ export class BlankPool {
   get numbers(): PoolNumbers {
     return {
       target: this.#target,
-      ready: this.#ready.size,
+      ready: this.#waiting.size,
       starting: this.#starts.size,
       hits: this.#hits,
       misses: this.#misses,
@@ -69,16 +67,12 @@ export class BlankPool {
     this.#refill()
   }
 
-  /** A blank with these layers where there is one, else the one that has waited longest; its place is filled again, a little later. */
-  take(layers: readonly Layer[]): Blank | undefined {
-    this.#layers = layers.length > SERVER_LIMITS.layersAhead ? [] : layers
-    const blank = this.#withLayers(layers) ?? this.#ready.keys().next().value
-    if (!blank) {
-      if (this.#target > 0) this.#misses += 1
-      return undefined
-    }
-    this.#ready.delete(blank)
-    this.#hits += 1
+  /** A blank that can become what is wanted; its place is filled again, a little later. */
+  take(wanted: Wanted): Blank | undefined {
+    const blank = this.#waiting.take(wanted)
+    if (this.#target === 0) return undefined
+    if (blank) this.#hits += 1
+    else this.#misses += 1
     this.#hold()
     return blank
   }
@@ -87,38 +81,33 @@ export class BlankPool {
   async close(): Promise<void> {
     this.#open = false
     this.#closing.abort(new Error('the pool is closed'))
-    await Promise.allSettled(this.#starts)
-    const blanks = [...this.#ready.keys()]
-    this.#ready.clear()
+    await Promise.allSettled(this.#starts.keys())
+    const blanks = this.#waiting.removeAll()
     await Promise.allSettled(blanks.map((blank) => this.#driver.stop(blank)))
-  }
-
-  #withLayers(layers: readonly Layer[]): Blank | undefined {
-    const has = ([, mounted]: [Blank, ReadonlySet<string>]) =>
-      layers.every(({ digest }) => mounted.has(digest))
-    return [...this.#ready].find(has)?.[0]
   }
 
   #refill(): void {
     if (!this.#open || this.#holding || this.#resting) return
-    while (this.#ready.size + this.#starts.size < this.#target) {
-      const start = this.#start().finally(() => {
+    const stale = this.#starts.size === 0 ? this.#waiting.takeStale() : undefined
+    if (stale) void this.#driver.stop(stale)
+    while (this.#waiting.size + this.#starts.size < this.#target) {
+      const kit = this.#waiting.kitOfNext([...this.#starts.values()], this.#target)
+      const start = this.#start(kit).finally(() => {
         this.#starts.delete(start)
         this.#refill()
       })
-      this.#starts.add(start)
+      this.#starts.set(start, kit)
     }
   }
 
-  async #start(): Promise<void> {
+  async #start(kit: Kit): Promise<void> {
     const { signal } = this.#closing
-    const layers = this.#layers
     try {
       const blank = await this.#creations.run(
         'ahead',
         () => {
           const deadline = AbortSignal.timeout(SERVER_LIMITS.createMs)
-          return this.#driver.createBlank({ layers, signal: AbortSignal.any([signal, deadline]) })
+          return this.#driver.createBlank({ ...kit, signal: AbortSignal.any([signal, deadline]) })
         },
         signal,
       )
@@ -127,9 +116,9 @@ export class BlankPool {
         return
       }
       this.#backOffMs = SERVER_LIMITS.refillWaitMs
-      this.#ready.set(blank, new Set(layers.map(({ digest }) => digest)))
+      this.#waiting.add(blank, kit)
       void blank.gone.then((fate) => {
-        if (!this.#ready.delete(blank)) return
+        if (!this.#waiting.remove(blank)) return
         this.#failures += 1
         this.#log.warn(
           { blank: blank.hostId, fate: fate.kind, detail: fate.detail },
@@ -140,8 +129,7 @@ export class BlankPool {
     } catch (error) {
       if (signal.aborted) return
       this.#failures += 1
-      // They may be gone.
-      this.#layers = []
+      this.#waiting.forgetWanted()
       this.#log.warn({ err: error }, 'a blank did not start')
       this.#backOff()
     }

@@ -87,7 +87,7 @@ async function fromPool(
   spec: SandboxSpec,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
-  const blank = pool.take(spec.layers)
+  const blank = pool.take(spec)
   if (!blank) return undefined
   try {
     return await driver.checkout(blank, spec, { signal })
