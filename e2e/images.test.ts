@@ -75,6 +75,19 @@ await story('images that are built in steps', { pool: 2 }, (given) => {
     expect(logs.map((lines) => lines.filter((line) => line.endsWith(mark)).length)).toEqual([1, 1])
   })
 
+  test('have commands of any length, and a time for each', async () => {
+    const long = `${'# a long script\n'.repeat(20_000)}set -e\necho "$0 $(id -un)" > /seen`
+    const image = base().user('www-data').run('true').user('root').run(long)
+    const built = await given.client.images.build(image)
+    const shown = await output(given.client, built.id, 'cat /seen; ls -A /dev/shm')
+    expect(shown).toBe('/bin/sh root\n')
+    const hangs = base().run(`echo ${fresh()}; sleep 100`, { timeout: '1s' })
+    await expect(given.client.images.build(hangs)).rejects.toMatchObject({
+      code: 'image_build_failed',
+      message: expect.stringMatching(/the command did not end within 1s:\nrun-/),
+    })
+  })
+
   test('say which step failed and how, and go on after the step that was right', async () => {
     const mark = fresh()
     const right = base().run(`echo ${mark} > /right`)

@@ -126,16 +126,22 @@ describe('a buffered command', () => {
     const tooLong: [Parameters<typeof full.exec>, RegExp][] = [
       [[['where', half]], /arguments \(\d+ bytes\) and its environment \(\d+ bytes/],
       [[['where'], { env: { B: half } }], /environment \(\d+ bytes, the sandbox's included\)/],
-      [[['where', long]], /too large|longer than \d+ bytes/],
-      [[`where ${long}`], /too large|longer than \d+ bytes/],
-      [[['where'], { env: { B: long } }], /too large|longer than \d+ bytes/],
+      [[['where', half], { env: { B: half } }], /arguments \(\d+ bytes\) and its environment/],
+      [[['where', long]], /^the command is longer than 49152 bytes$/],
+      [[`where ${long}`], /^the command is longer than 49152 bytes$/],
+      [[['where'], { env: { B: long } }], /^the environment of the command is longer than 49152 b/],
       [[['where', 'ü'.repeat(25_000)]], /longer than 49152 bytes/],
     ]
     for (const [given, message] of tooLong) {
-      await expect(full.exec(...given), String(message)).rejects.toMatchObject({
-        code: expect.stringMatching(/^(too_large|invalid_request)$/),
+      const refused = {
+        code: 'too_large',
         message: expect.stringMatching(message),
-      })
+        hint: expect.stringContaining('to a file in the sandbox'),
+      }
+      await expect(full.exec(...given), String(message)).rejects.toMatchObject(refused)
+      const [command, options] = given
+      const stream = full.exec(command, { ...options, stream: true })
+      await expect(stream.result, String(message)).rejects.toMatchObject(refused)
     }
     expect(JSON.parse((await full.exec(['where'])).stdout).env.A).toBe(half)
   })

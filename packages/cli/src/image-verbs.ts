@@ -18,6 +18,7 @@ export function addImageVerbs(program: Command): void {
     .option('--context <path>', 'dockerfile: where COPY takes files from (default: beside it)')
     .option('--target <stage>', 'dockerfile: the stage to build (default: the last)')
     .option('--arg <NAME=VALUE>', 'dockerfile: value of an ARG (again for more)', collect)
+    .option('--timeout <duration>', 'dockerfile: how long each RUN may take (default: 1h)')
     .option('--verbose', 'all that the programs of the build print')
     .action(async (kind, what, packages, options) =>
       (await import('./commands/images.ts')).buildImageCommand(kind, what, packages, options),

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { ImageSource } from './image.ts'
-import { environment, kernelText, userName } from './kernel-text.ts'
+import { argumentBytes, environment, kernelText, userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
+import { durationOf, formatDuration } from './quantity.ts'
 
 const path = kernelText.min(1).max(LIMITS.pathBytes)
 const words = z.array(kernelText).min(1).max(LIMITS.argvItems)
@@ -23,11 +24,26 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
       .object({
         kind: z.literal('run'),
         /** Text for the image's shell, or an argument list. */
-        command: z.union([kernelText.min(1), words]),
+        command: z.union([
+          kernelText
+            .min(1)
+            .refine(
+              (text) => argumentBytes([text]) <= LIMITS.stepTextBytes,
+              `longer than ${LIMITS.stepTextBytes} bytes: copy a script into the image and run that`,
+            ),
+          words.refine(
+            (argv) => argumentBytes(argv) <= LIMITS.argvBytes,
+            `longer than ${LIMITS.argvBytes} bytes: give it as text, or copy a script into the image and run that`,
+          ),
+        ]),
         /** Variables of this command alone. */
         env: environment.optional(),
         /** Default: the build's. */
         network: networkPolicy.optional(),
+        /** At the deadline all that it started is killed, and the build fails. Default: 1 hour. It is no part of what the step is. */
+        timeout: durationOf(1_000, '1 hour')
+          .refine((ms) => ms <= LIMITS.stepMsMax, `longer than ${formatDuration(LIMITS.stepMsMax)}`)
+          .optional(),
       })
       .strict(),
     /**

@@ -38,6 +38,20 @@ export function argumentBytes(argv: readonly string[]): number {
   return argv.reduce((sum, argument) => sum + utf8Bytes(argument) + 1, 0)
 }
 
+/** Why a command with these does not start; undefined where it does. `whose` says what is among the variables. */
+export function startProblem(
+  argv: readonly string[],
+  env: readonly (readonly [string, string])[],
+  whose = '',
+): string | undefined {
+  // A character has three bytes at the most: few commands need to be counted.
+  const texts = [...argv, ...env.flat()]
+  if (3 * texts.reduce((sum, { length }) => sum + length + 2, 0) <= LIMITS.startBytes) return
+  const [arguments_, environment] = [argumentBytes(argv), environmentBytes(env)]
+  if (arguments_ + environment <= LIMITS.startBytes) return
+  return `the command does not start: its arguments (${arguments_} bytes) and its environment (${environment} bytes${whose}) are more than ${LIMITS.startBytes} bytes together`
+}
+
 function utf8Bytes(text: string): number {
   return encoder.encode(text).length
 }

@@ -45,6 +45,10 @@ export const LIMITS = {
   networkHosts: 256,
   /** Steps of one image over its base. */
   buildSteps: 512,
+  /** Text of one command of a build; an argument list has `argvBytes`. */
+  stepTextBytes: 2 ** 20,
+  /** What one command of a build may take. */
+  stepMsMax: 24 * 60 * 60_000,
   /** Sources inside of sources: stages that copy from stages. */
   sourceDepth: 32,
   /** The longest that a start from saved memory waits for its command `onRestore`. */

@@ -7,6 +7,7 @@ import {
   type Image,
   type ImageStore,
   type ImageStoreOptions,
+  type OpenStepMachine,
   openImageStore,
   type SandboxSpec,
   type StepMachine,
@@ -24,6 +25,8 @@ export interface BuildBench extends AsyncDisposable {
   /** What each step asked for. */
   readonly machines: StepMachineRequest[]
   readonly driver: FakeDriver
+  /** For another store of the same directory. */
+  readonly openMachine: OpenStepMachine
   /** Digest of a tar. */
   tar(members: readonly TarMember[]): string
   build(base: ImageSource, steps: BuildStep[], onLog?: (line: string) => void): Promise<Image>
@@ -56,6 +59,7 @@ export async function buildBench(
     directory,
     machines,
     driver,
+    openMachine,
     tar: (members) => blobs.put(tarArchive(members)),
     build: (base, steps, onLog) =>
       store.build({ kind: 'built', base, steps }, onLog ? { onLog } : {}),

@@ -6,6 +6,7 @@ test.each([
   ['registry', ['git'], {}, 'registry takes no packages: git'],
   ['debian', [], { context: '.' }, '--context means nothing to debian'],
   ['tar', [], { target: 'run' }, '--target means nothing to tar'],
+  ['tar', [], { timeout: '5m' }, '--timeout means nothing to tar'],
   ['oci', [], { arg: ['A=1'] }, '--arg means nothing to oci'],
 ] as const)(
   'what %s has no use for is refused, with %o %o',

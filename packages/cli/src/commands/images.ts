@@ -6,7 +6,7 @@ import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { descriptionOf, type SourceKind } from './from.ts'
 import { interruption } from './interruption.ts'
-import { given, pairs } from './options.ts'
+import { checkDuration, given, pairs } from './options.ts'
 
 export async function listImagesCommand({ json }: { json?: boolean } = {}): Promise<void> {
   await using client = new Sandlot()
@@ -28,6 +28,7 @@ export interface BuildImageOptions {
   readonly target?: string
   /** `NAME=VALUE` each. */
   readonly arg?: readonly string[]
+  readonly timeout?: string
   readonly verbose?: boolean
 }
 
@@ -53,7 +54,7 @@ function describedBy(
   kind: 'debian' | SourceKind,
   what: string,
   packages: readonly string[],
-  { context, target, arg = [] }: BuildImageOptions,
+  { context, target, arg = [], timeout }: BuildImageOptions,
 ): ImageDescription {
   if (kind !== 'debian' && packages.length > 0) {
     throw new SandlotError('invalid_request', `${kind} takes no packages: ${packages.join(' ')}`, {
@@ -62,9 +63,10 @@ function describedBy(
   }
   if (kind === 'dockerfile') {
     const args = pairs(arg, '--arg')
-    return Image.dockerfile(what, { ...given({ context, target }), args })
+    checkDuration(timeout, '--timeout')
+    return Image.dockerfile(what, { ...given({ context, target, timeout }), args })
   }
-  const [option] = Object.keys(given({ context, target, arg: arg[0] }))
+  const [option] = Object.keys(given({ context, target, arg: arg[0], timeout }))
   if (option !== undefined) {
     throw new SandlotError('invalid_request', `--${option} means nothing to ${kind}`, {
       hint: 'It is for `sandlot images build dockerfile PATH`.',

@@ -155,7 +155,11 @@ export class ImageBuilder {
   }
 
   async #share(making: Making, wait: BuildWait): Promise<Image> {
-    const name = making.again ? `${making.key} settled` : making.key
+    const { key, source } = making
+    const last = source.kind === 'built' ? source.steps.at(-1) : undefined
+    // Whoever has more time for it must not share the end of one that has less.
+    const timeout = last?.kind === 'run' ? ` ${last.timeout}` : ''
+    const name = making.again ? `${key} settled` : `${key}${timeout}`
     return await this.#builds.run(name, wait, (run) => this.#once(making, run))
   }
 

@@ -45,7 +45,9 @@ function registryFields(text: string): string[] {
 }
 
 function stepFields(step: BuildStep): unknown {
-  return step.kind === 'copyFrom' ? { ...step, source: sourceKey(step.source) } : step
+  if (step.kind === 'copyFrom') return { ...step, source: sourceKey(step.source) }
+  // How long it may take changes nothing of what it makes.
+  return step.kind === 'run' ? { ...step, timeout: undefined } : step
 }
 
 function keyOf(value: unknown): string {

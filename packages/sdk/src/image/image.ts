@@ -29,12 +29,13 @@ export class ImageDescription {
 
   /** Runs a command: text for the image's shell, or an argument list. It fails the build unless it exits with 0. */
   run(command: string | readonly string[], options: RunOptions = {}): ImageDescription {
-    const { env, network } = options
+    const { env, network, timeout } = options
     return this.with({
       kind: 'run',
       command: typeof command === 'string' ? command : [...command],
       ...(env ? { env: { ...env } } : {}),
       ...(network === undefined ? {} : { network }),
+      ...(timeout === undefined ? {} : { timeout }),
     })
   }
 

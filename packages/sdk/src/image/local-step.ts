@@ -1,6 +1,7 @@
 import type { BuildStep, ImageSource, NetworkPolicy } from '@sandlot/protocol'
 import type { ImageDescription } from './image.ts'
 
+type RunStep = Extract<BuildStep, { kind: 'run' }>
 type CopyStep = Extract<BuildStep, { kind: 'copy' }>
 type CopyFromStep = Extract<BuildStep, { kind: 'copyFrom' }>
 
@@ -18,11 +19,14 @@ export interface DockerfileOptions {
   readonly target?: string
   /** Values for its `ARG`s. */
   readonly args?: Readonly<Record<string, string>>
+  /** How long each `RUN` may take: `'10m'` or milliseconds. Default: one hour; a day at most. */
+  readonly timeout?: string | number
 }
 
 /** A step as it is described here: contents are still files of this machine. */
 export type LocalStep =
-  | Exclude<BuildStep, CopyStep | CopyFromStep>
+  | Exclude<BuildStep, RunStep | CopyStep | CopyFromStep>
+  | (Omit<RunStep, 'timeout'> & Pick<RunOptions, 'timeout'>)
   | (Omit<CopyStep, 'blob'> & { readonly content: LocalCopy })
   | (Omit<CopyFromStep, 'source'> & { readonly source: ImageDescription })
 
@@ -56,4 +60,6 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   /** What it may reach. Default: that of the image, see `network()`. */
   readonly network?: NetworkPolicy
+  /** It fails when it takes longer: `'10m'` or milliseconds. Default: one hour; a day at most. */
+  readonly timeout?: string | number
 }

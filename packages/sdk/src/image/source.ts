@@ -32,7 +32,8 @@ async function wireStep(
   if (step.kind === 'copyFrom') {
     return { ...step, source: await sourceOf(context, step.source, options) }
   }
-  if (step.kind !== 'copy') return step
+  // A time with its unit is read by the daemon.
+  if (step.kind !== 'copy') return step as BuildStep
   const { content, ...rest } = step
   const { bytes, file } = await content.tar()
   const blob = await putStream(context, bytes, waitingOf(options))

@@ -1,5 +1,13 @@
 /** Commands in a sandbox. A lost connection is found again by the command's id, so a command never runs twice. */
-import { type ExecEnd, newId, SandlotError } from '@sandlot/protocol'
+import {
+  argumentBytes,
+  type ExecEnd,
+  environmentBytes,
+  LIMITS,
+  newId,
+  SandlotError,
+  startProblem,
+} from '@sandlot/protocol'
 import type { Connection } from '../connection/connection.ts'
 import { asSandlotError, toError } from '../connection/failure.ts'
 import { type ByteSource, concatenate, newTextDecoder, textOf } from './bytes.ts'
@@ -98,7 +106,7 @@ export class ExecStream implements AsyncIterable<ExecChunk>, AsyncDisposable {
       connection: target.connection,
       request: startRequest(target, this.id, command, options, mode),
       stdin,
-      refusal: signal?.aborted ? toError(signal.reason) : undefined,
+      refusal: signal?.aborted ? toError(signal.reason) : tooLong(command, options.env),
       kill: (number, wait) => target.kill(this.id, number, wait),
     })
     this.result = this.#life.end.promise
@@ -190,6 +198,25 @@ async function discardRest(from: Awaited<ExecLife['first']['promise']>): Promise
   } catch {
     // What it came to, `result` says.
   }
+}
+
+/** What no daemon takes is refused before it is sent: it may not even fit a message. */
+function tooLong(
+  command: string | readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): SandlotError | undefined {
+  const argv = typeof command === 'string' ? [command] : command
+  const { argvBytes, envBytes } = LIMITS
+  const problem =
+    argumentBytes(argv) > argvBytes
+      ? `the command is longer than ${argvBytes} bytes`
+      : environmentBytes(Object.entries(env)) > envBytes
+        ? `the environment of the command is longer than ${envBytes} bytes`
+        : startProblem(argv, Object.entries(env))
+  if (problem === undefined) return undefined
+  return new SandlotError('too_large', problem, {
+    hint: 'Write what is long to a file in the sandbox, and give its path to the command.',
+  })
 }
 
 function startRequest(

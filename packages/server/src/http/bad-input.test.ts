@@ -127,6 +127,17 @@ test.each([
   }
 })
 
+test('a command that is too long names the limit and what to do', async () => {
+  const { id } = await at.sandbox()
+  for (const command of ['x'.repeat(200_000), ['echo', 'x'.repeat(200_000)]]) {
+    const reply = await at.ask('POST', `/v1/sandboxes/${id}/exec`, { json: { command } })
+    checkRefusal(reply)
+    expect(JSON.parse(reply.text).error.message).toBe(
+      'body.command: longer than 49152 bytes: write it to a file in the sandbox and run that',
+    )
+  }
+})
+
 test('deadlines of nothing name the least', async () => {
   const { id } = await at.sandbox()
   const ask = async (path: string, json: object) => (await at.ask('POST', path, { json })).json

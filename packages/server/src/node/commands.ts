@@ -1,5 +1,5 @@
 import { getSystemErrorName } from 'node:util'
-import { argumentBytes, environmentBytes, LIMITS, SandlotError } from '@sandlot/protocol'
+import { SandlotError, startProblem } from '@sandlot/protocol'
 import {
   type ExecHandle,
   type ExecResult,
@@ -112,13 +112,9 @@ export function execSpec(
 }
 
 function checkSize(argv: readonly string[], env: readonly [string, string][]): void {
-  const texts = [...argv, ...env.flat()]
-  // A character has three bytes at the most: few commands need to be counted.
-  if (3 * texts.reduce((sum, { length }) => sum + length + 2, 0) <= LIMITS.startBytes) return
-  const [arguments_, environment] = [argumentBytes(argv), environmentBytes(env)]
-  if (arguments_ + environment <= LIMITS.startBytes) return
-  const message = `the command does not start: its arguments (${arguments_} bytes) and its environment (${environment} bytes, the sandbox's included) are more than ${LIMITS.startBytes} bytes together`
-  throw new SandlotError('too_large', message, {
+  const problem = startProblem(argv, env, ", the sandbox's included")
+  if (problem === undefined) return
+  throw new SandlotError('too_large', problem, {
     hint: 'Write what is long to a file in the sandbox, and give its path to the command.',
   })
 }

@@ -1,4 +1,6 @@
 /** The layer of a step that runs a command: what the command changed in a sandbox of its own. */
+import { posix } from 'node:path'
+import { formatDuration, startProblem } from '@sandlot/protocol'
 import type { ExecResult, ExecSpec } from '../../guest/guest.ts'
 import { GuestError } from '../../guest/guest-error.ts'
 import type { Image } from '../image.ts'
@@ -20,8 +22,9 @@ export async function runLayer(
   const { signal, layerPath } = context
   const network = step.network ?? 'none'
   await using machine = await context.openMachine({ image: parent, network }, { signal })
-  const result = await runCommand(machine, commandOf(step, parent, context, machine), context)
-  if (result.exitCode !== 0) throw failure(result, context)
+  const command = commandOf(step, parent, context, machine)
+  const result = await runCommand(machine, command, context)
+  if (result.exitCode !== 0) throw failure(result, command, context)
   try {
     const tar = machine.difference({ signal })
     const written = await writeTarLayer(tar, { path: layerPath, settled: true, onLog: context.log })
@@ -32,31 +35,57 @@ export async function runLayer(
   }
 }
 
-type Command = Omit<ExecSpec, 'world' | 'exec' | 'stdin' | 'mode'>
+interface Command extends Omit<ExecSpec, 'world' | 'exec' | 'stdin' | 'mode'> {
+  readonly timeoutMs: number
+  /** What the shell reads from a file, since it is too long for an argument. */
+  readonly script?: string
+}
+
+/** Below a memory file system that each world has for itself: no layer has it. */
+const SCRIPT = '/dev/shm/.sandlot/step.sh'
+/** They read commands from a file as they would from `-c`. */
+const SHELLS = new Set(['sh', 'ash', 'bash', 'dash', 'ksh', 'zsh'])
 
 function commandOf(
-  { command, env }: StepOf<'run'>,
+  { command, env, timeout }: StepOf<'run'>,
   { config }: Image,
   { shell }: StepContext,
   machine: StepMachine,
 ): Command {
   const argv = typeof command === 'string' ? [...shell, command] : command
-  return {
-    argv,
+  const common = {
     env: Object.entries({ ...machine.env, ...config.env, ...env }),
     cwd: config.workdir,
     user: config.user,
-    timeoutMs: imageLimits.stepMs,
+    timeoutMs: timeout ?? imageLimits.stepMs,
   }
+  if (startProblem(argv, common.env) === undefined) return { argv, ...common }
+  if (typeof command === 'string' && isShell(shell)) {
+    const short = [...shell, `. ${SCRIPT}`]
+    if (startProblem(short, common.env) === undefined) {
+      return { argv: short, script: command, ...common }
+    }
+  }
+  throw new ImageError('image_build_failed', startProblem(argv, common.env) ?? '', {
+    hint: 'Copy a script into the image and run that. The variables of the image count too.',
+  })
+}
+
+function isShell([program = '', ...rest]: readonly string[]): boolean {
+  return SHELLS.has(posix.basename(program)) && /^-[A-Za-z]*c$/.test(rest.at(-1) ?? '')
 }
 
 async function runCommand(
   { guest, explain }: StepMachine,
-  command: Command,
+  { script, ...command }: Command,
   { signal, log }: StepContext,
 ): Promise<ExecResult> {
   const lines = new OutputLines(log)
   try {
+    if (script !== undefined) {
+      const options = { mode: 0o644, parents: true }
+      await guest.files.write(WORLD, SCRIPT, Buffer.from(script), options, { signal })
+    }
     const handle = guest.exec.start(
       { ...command, world: WORLD, exec: EXEC, stdin: false, mode: 'stream' },
       { signal },
@@ -75,7 +104,10 @@ async function runCommand(
   }
 }
 
-function notStarted(error: unknown, { argv, cwd, user }: Command): ImageError | undefined {
+function notStarted(
+  error: unknown,
+  { argv, cwd, user }: Pick<Command, 'argv' | 'cwd' | 'user'>,
+): ImageError | undefined {
   if (!(error instanceof GuestError)) return undefined
   const [program] = argv
   const hints: Partial<Record<GuestError['code'], string>> = {
@@ -91,10 +123,13 @@ function notStarted(error: unknown, { argv, cwd, user }: Command): ImageError | 
   })
 }
 
-function failure(result: ExecResult, { logTail }: StepContext): ImageError {
-  const { exitCode, signal, timedOut } = result
+function failure(
+  { exitCode, signal, timedOut }: ExecResult,
+  { timeoutMs }: Command,
+  { logTail }: StepContext,
+): ImageError {
   const how = timedOut
-    ? `did not end within ${imageLimits.stepMs / 60_000} minutes`
+    ? `did not end within ${formatDuration(timeoutMs)}`
     : exitCode === undefined
       ? `was ended by signal ${signal}`
       : `ended with exit code ${exitCode}`
@@ -102,7 +137,9 @@ function failure(result: ExecResult, { logTail }: StepContext): ImageError {
   const last = tail.slice(-imageLimits.logLinesInMessage).join('\n')
   const message = `the command ${how}${last === '' ? ', and wrote nothing' : `:\n${last}`}`
   return new ImageError('image_build_failed', message, {
-    hint: 'Its last lines say why. From the network it gets what its policy allows, by default the package mirrors alone.',
+    hint: timedOut
+      ? 'Its last lines say how far it came. Give the step more time by its `timeout`, or let it do less.'
+      : 'Its last lines say why. From the network it gets what its policy allows, by default the package mirrors alone.',
     logTail: tail,
     ...(exitCode === undefined ? {} : { exitCode }),
   })

@@ -289,6 +289,16 @@ test.each<[name: string, text: string, says: RegExp]>([
     'FROM a\nCOPY <<EOF /x\ntext\nUSER b',
     /line 2: COPY has a here-document without/,
   ],
+  [
+    'a RUN that is too long',
+    `FROM a\nRUN <<EOF\n${'x'.repeat(2 ** 20)}\nEOF`,
+    /line 2: RUN is longer than 1048576 bytes/,
+  ],
+  [
+    'a list that is too long',
+    `FROM a\n\nRUN ["echo", "${'x'.repeat(50_000)}"]`,
+    /line 3: RUN is longer than 49152 bytes/,
+  ],
   ['FROM of too much', 'FROM a b c d', /names no image/],
   ['a value that is missing', 'FROM a\nENV A', /gives A no value/],
 ])('%s is refused with its line', async (_, text, says) => {
@@ -297,6 +307,14 @@ test.each<[name: string, text: string, says: RegExp]>([
     message: expect.stringMatching(says),
     hint: expect.any(String),
   })
+})
+
+test('each RUN gets its time', async () => {
+  const { steps } = await read('FROM a\nRUN b\nRUN ["c"]', {}, { timeout: '5m' })
+  expect(steps).toEqual([
+    { kind: 'run', command: 'b', timeout: '5m' },
+    { kind: 'run', command: ['c'], timeout: '5m' },
+  ])
 })
 
 test('an ARG that nobody declares is told of, a target that is missing refused', async () => {

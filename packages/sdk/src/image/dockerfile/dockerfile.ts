@@ -43,7 +43,8 @@ export async function describeDockerfile(
     const stage = stages.at(-1)
     if (instruction.keyword === 'FROM') {
       if (isTarget(stage, options.target)) break
-      stages.push(beginStage(instruction, { stages, outer, given, context, note }))
+      const { timeout } = options
+      stages.push(beginStage(instruction, { stages, outer, given, context, note, timeout }))
     } else if (stage) await take(stage, instruction)
     else if (instruction.keyword === 'ARG') declareOuter(outer, instruction)
     else throw refused(instruction, 'stands before FROM', 'Begin with FROM.')
@@ -60,9 +61,10 @@ function beginStage(
     given: Readonly<Record<string, string>>
     context: Context
     note: (line: string) => void
+    timeout: DockerfileOptions['timeout']
   },
 ): Stage {
-  const { stages, outer, context, note } = given
+  const { stages, outer, context, note, timeout } = given
   checkPlatform(instruction, outer)
   const words = wordsOf(instruction.text, outer.lookup).map((word) => word.join(''))
   const [image = '', as, name] = words
@@ -77,6 +79,7 @@ function beginStage(
     variables: new Variables(given.given, { outer, base: base?.variables, baseHasOthers: !empty }),
     context,
     note,
+    timeout,
     other: (other, at) => otherStage(other, stages.slice(), at),
     shell: base?.shell ?? SHELL,
     description: base

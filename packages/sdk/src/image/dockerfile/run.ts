@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from '@sandlot/protocol'
+import { argumentBytes, LIMITS, type NetworkPolicy } from '@sandlot/protocol'
 import type { LocalStep } from '../local-step.ts'
 import { type Instruction, refused } from './instruction.ts'
 import type { Stage } from './stage.ts'
@@ -9,10 +9,22 @@ export function runStep(stage: Stage, instruction: Instruction): LocalStep {
   const env = stage.variables.forCommand()
   return {
     kind: 'run',
-    command: commandOf(instruction),
+    command: checked(instruction, commandOf(instruction)),
     ...(env ? { env: { ...env } } : {}),
     ...(network === undefined ? {} : { network }),
+    ...(stage.timeout === undefined ? {} : { timeout: stage.timeout }),
   }
+}
+
+function checked<C extends string | string[]>(instruction: Instruction, command: C): C {
+  const isText = typeof command === 'string'
+  const sizeBytesMax = isText ? LIMITS.stepTextBytes : LIMITS.argvBytes
+  if (argumentBytes(isText ? [command] : command) <= sizeBytesMax) return command
+  throw refused(
+    instruction,
+    `is longer than ${sizeBytesMax} bytes`,
+    'Write it as a file, COPY that into the image, and run it.',
+  )
 }
 
 function commandOf(instruction: Instruction): string | string[] {

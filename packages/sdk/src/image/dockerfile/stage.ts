@@ -15,6 +15,8 @@ export interface Stage {
   readonly other: (name: string, instruction: Instruction) => ImageDescription
   /** Tells a person what has no effect. */
   readonly note: (line: string) => void
+  /** Of each `RUN`. */
+  readonly timeout: string | number | undefined
   shell: readonly string[]
   description: ImageDescription
 }
