@@ -4,10 +4,12 @@ export const RUNTIME_LIMITS = {
   startMs: 20_000,
   /** From a blank to its open world. */
   checkoutMs: 15_000,
-  /** Until a sandbox's memory is on disk. Less than a guest may be silent: it says nothing meanwhile. */
+  /** Until a sandbox's memory is on disk, besides what its size takes. */
   checkpointMs: 100_000,
-  /** From a checkpoint to its agent's answer. */
+  /** From a checkpoint to its agent's answer, besides what its size takes. */
   restoreMs: 60_000,
+  /** The slowest disk that memory is waited for: 20 MB/s. */
+  memoryBytesPerMs: 20_000,
   /** Everything in a restored sandbox stands still, or goes on. */
   holdMs: 5_000,
   /** Besides what a sandbox uses, for the runtime's own state in a checkpoint. */

@@ -33,8 +33,10 @@ export const SERVER_LIMITS = {
   createMs: 60_000,
   /** Uses of a snapshot within this time are written down once. */
   snapshotUseMs: 60_000,
-  /** Saving the memory of a sandbox, or restoring it. */
+  /** Saving the memory of a sandbox, or restoring it, besides what its size takes. */
   memoryMs: 120_000,
+  /** The slowest disk that memory is waited for: 10 MB/s. The runtime gives up before. */
+  memoryBytesPerMs: 10_000,
   /** The command of a start from saved memory, where it has no time of its own. */
   onRestoreMs: 60_000,
   /** A resume that waits for room. */

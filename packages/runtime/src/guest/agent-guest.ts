@@ -55,9 +55,11 @@ export class AgentGuest implements Guest {
 
   async freeze(wait: GuestWait = {}): Promise<void> {
     await this.#link.request('freeze', {}, messages.nothing, wait)
+    this.#link.expectSilence()
   }
 
   async thaw(identity?: GuestIdentity, wait: GuestWait = {}): Promise<void> {
+    this.#link.watchSilence()
     await this.#link.request('thaw', thawArguments(identity), messages.nothing, wait)
     this.#link.watchSilence()
   }

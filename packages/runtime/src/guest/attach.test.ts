@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { encodeFrame, encodeSync, FRAME } from '@sandlot/protocol/frames'
+import { encodeFrame, encodeSync, FRAME, type MuxStream } from '@sandlot/protocol/frames'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { GuestError, type GuestLost, GuestTimeout } from './guest-error.ts'
 import { PipePair } from './testing/pipe-pair.ts'
@@ -163,6 +163,24 @@ describe('loss', () => {
     await Promise.resolve()
     expect(lost).toBeUndefined()
     vi.advanceTimersByTime(30_000)
+    expect((await guest.lost).cause).toBe('unresponsive')
+  })
+
+  test('a guest that stands still, as it was told to, may be silent for as long as that takes', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const answer = (stream: MuxStream) => stream.result({})
+    const { guest, agent } = await pipes.pair({ freeze: answer, thaw: answer })
+    let lost: GuestLost | undefined
+    void guest.lost.then((reason) => {
+      lost = reason
+    })
+    await guest.freeze()
+    vi.advanceTimersByTime(3_600_000)
+    await Promise.resolve()
+    expect(lost).toBeUndefined()
+    await guest.thaw()
+    agent.freeze()
+    vi.advanceTimersByTime(150_000)
     expect((await guest.lost).cause).toBe('unresponsive')
   })
 })

@@ -78,6 +78,11 @@ export class GuestLink {
     if (!this.#lostBy) this.#heartbeat.start()
   }
 
+  /** It stands still and says nothing; until `watchSilence` that is no sign of anything. */
+  expectSilence(): void {
+    this.#heartbeat.stop()
+  }
+
   /** A request without content: its answer, in its shape. */
   async request<T>(
     op: string,

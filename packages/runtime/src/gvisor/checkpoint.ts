@@ -7,11 +7,12 @@ import { seal } from './checkpoint-files.ts'
 import { CHECKPOINT_FORMAT } from './compatible.ts'
 import type { GvisorContext } from './context.ts'
 import type { Instance } from './instance.ts'
+import { checkpointMs } from './memory-time.ts'
 import { runscFlags } from './runsc.ts'
 
 /**
- * Freezes the agent, has the runtime write memory and files, and brings them to the disk. What was taken is left running until all of
- * that is certain, so a full disk costs no sandbox.
+ * Freezes the agent, has the runtime write memory and files, and brings them to the disk. One that goes on stands still while the runtime
+ * writes, and no longer; one that is to be stopped is left alive until all is certain, so a full disk costs no sandbox.
  */
 export async function checkpoint(
   context: GvisorContext,
@@ -30,12 +31,12 @@ export async function checkpoint(
   try {
     await instance.guest.freeze({ signal })
     await save(context, instance, part)
+    if (leaveRunning) await instance.guest.thaw()
     signal.throwIfAborted()
     const layers = spec.layers.map(({ digest }) => digest)
     const facts = { format: CHECKPOINT_FORMAT, ...machine, layers, limits: spec.limits }
     const sealed = await seal(part, directory, facts)
-    if (leaveRunning) await instance.guest.thaw()
-    else await instance.end('stop')
+    if (!leaveRunning) await instance.end('stop')
     return sealed
   } catch (error) {
     await rm(part, { recursive: true, force: true })
@@ -44,16 +45,25 @@ export async function checkpoint(
   }
 }
 
-/** The runtime's part; it resumes the sandbox, unless it is killed in the middle: so an abort waits for it. */
-async function save(
+/** The runtime's part. It resumes the sandbox when it is done, whoever has died meanwhile; so an abort waits for it. */
+async function save(context: GvisorContext, instance: Instance, part: string): Promise<void> {
+  await instance.save({ saving: true })
+  try {
+    await write(context, instance, part)
+  } finally {
+    await instance.save({ saving: false })
+  }
+}
+
+async function write(
   context: GvisorContext,
-  { hostId, paths }: Instance,
+  { hostId, paths, state }: Instance,
   part: string,
 ): Promise<void> {
   const { runsc, stateDirectory, systrap } = context.options
   const flags = runscFlags(stateDirectory, paths, systrap)
   const verb = ['checkpoint', `--image-path=${part}`, '--leave-running', hostId]
-  const timeoutMs = RUNTIME_LIMITS.checkpointMs
+  const timeoutMs = state.owner ? checkpointMs(state.owner.spec.limits) : 0
   const outcome = await run(runsc, [...flags, ...verb], { timeoutMs })
   if (outcome.exitCode === 0) return
   const said = outcome.stderr.trim().split('\n')[0] || outcome.problem

@@ -8,6 +8,7 @@ import type { GvisorContext } from './context.ts'
 import { HelperError, type Launched } from './helper.ts'
 import { nobody } from './identity.ts'
 import { Instance } from './instance.ts'
+import { restoreMs } from './memory-time.ts'
 import { newHostId } from './paths.ts'
 import { runscFlags } from './runsc.ts'
 
@@ -160,7 +161,7 @@ async function launchUnlessAborted(
 }
 
 function startMs({ checkpoint }: LaunchOptions): number {
-  return checkpoint === undefined ? RUNTIME_LIMITS.startMs : RUNTIME_LIMITS.restoreMs
+  return checkpoint === undefined ? RUNTIME_LIMITS.startMs : restoreMs(checkpoint.limits)
 }
 
 function startFailed(error: unknown, detail: string): DriverError {

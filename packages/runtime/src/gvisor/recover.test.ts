@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
   expectNoLeaks,
@@ -12,6 +12,7 @@ import { detectCgroups } from '../cgroup/detect.ts'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
 import { SHELL } from '../conformance/shell-texts.ts'
 import type { EndedSandbox, SandboxSpec } from '../driver.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
 import { GvisorDriver } from './driver.ts'
 import type { GvisorOptions } from './options.ts'
 import { newHostId, sandboxPaths } from './paths.ts'
@@ -110,6 +111,27 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     const { adopted, ended } = await driver.recover()
     expect(adopted.map(({ id }) => id)).toEqual([spec.id])
     expect(ended).toEqual([])
+  })
+
+  test('one whose memory is still being written is waited for', async () => {
+    await using each = await setup()
+    const spec = each.spec({ checkpointable: true })
+    const [hostId = ''] = await orphanSandboxes(each.options, [{ spec, frozen: true }])
+    const { state } = each.paths(hostId)
+    const stored = JSON.parse(await readFile(state, 'utf8'))
+    await writeFile(state, JSON.stringify({ ...stored, saving: true }))
+    process.kill(stored.sentryPid, 'SIGSTOP')
+    await using driver = new GvisorDriver(each.options)
+    const recovering = driver.recover()
+    const written = setTimeout(
+      () => process.kill(stored.sentryPid, 'SIGCONT'),
+      RUNTIME_LIMITS.adoptMs + 1_000,
+    )
+    const { adopted } = await recovering.finally(() => clearTimeout(written))
+    expect(adopted).toHaveLength(1)
+    const [sandbox] = adopted
+    if (sandbox) expect(await shell(sandbox, SHELL.echo)).toMatchObject({ stdout: 'out\n' })
+    expect(JSON.parse(await readFile(state, 'utf8'))).toMatchObject({ saving: false })
   })
 
   test('half-made ones are removed: a leaf alone, a directory alone, a start in its middle', async () => {

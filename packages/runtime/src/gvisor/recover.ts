@@ -1,10 +1,11 @@
 import { readdir, rm } from 'node:fs/promises'
-import type { EndedSandbox, Recovery, Sandbox } from '../driver.ts'
+import type { EndedSandbox, Recovery, Sandbox, SandboxSpec } from '../driver.ts'
 import { attachGuest } from '../guest/attach.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { inBatches } from './batches.ts'
 import type { GvisorContext } from './context.ts'
 import { Instance } from './instance.ts'
+import { checkpointMs } from './memory-time.ts'
 import { isHostId, sandboxesDirectory, sandboxPaths } from './paths.ts'
 import { loadState } from './state.ts'
 
@@ -58,7 +59,7 @@ async function recoverOne(
     await rm(paths.directory, { recursive: true, force: true })
     return state?.owner ? instance : undefined
   }
-  const found = await adopt(instance, state.owner.spec.id, signal)
+  const found = await adopt(instance, state.owner.spec, signal)
   if (found === 'half made') {
     await instance.end('stop', 'its world was never opened')
     return undefined
@@ -70,7 +71,7 @@ async function recoverOne(
 /** Makes it ours again, or says why it can't be. */
 async function adopt(
   instance: Instance,
-  id: string,
+  { id, limits }: SandboxSpec,
   signal: AbortSignal,
 ): Promise<'adopted' | 'half made' | { readonly why: string }> {
   try {
@@ -79,7 +80,8 @@ async function adopt(
       outPath: instance.paths.output,
       resuming: true,
       vetEnd: instance.vetEnd,
-      timeoutMs: RUNTIME_LIMITS.adoptMs,
+      // The runtime goes on writing its memory without a daemon, and it stands still until that is over.
+      timeoutMs: RUNTIME_LIMITS.adoptMs + (instance.state.saving ? checkpointMs(limits) : 0),
       signal,
     })
     instance.attach(guest)
@@ -90,6 +92,7 @@ async function adopt(
     if (!opened) return 'half made'
     // The daemon died while it saved or resumed it.
     if (frozen === true) await guest.thaw(undefined, { signal })
+    if (instance.state.saving) await instance.save({ saving: false })
     const overMemory = await instance.killedForMemory()
     return overMemory ? { why: 'it went over its memory while no daemon was there' } : 'adopted'
   } catch (error) {

@@ -17,6 +17,8 @@ export interface SandboxState {
   readonly sentryPid: number
   /** Digests of the layers that are mounted, in the order of their mount points. */
   readonly mounted: readonly string[]
+  /** Its memory is being written: it may answer only when that is over. */
+  readonly saving?: boolean
   /** Absent while blank. */
   readonly owner?: { readonly spec: SandboxSpec; readonly checkedOutAtMs: number }
 }
@@ -37,6 +39,7 @@ const schema = z.strictObject({
   startedAtMs: size,
   sentryPid: size,
   mounted: z.array(z.string()).exactOptional(),
+  saving: z.boolean().exactOptional(),
   owner: z.strictObject({ spec, checkedOutAtMs: size }).exactOptional(),
 })
 

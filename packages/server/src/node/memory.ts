@@ -4,6 +4,7 @@ import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
 import { pausedError } from './lend.ts'
+import { memoryTransferMs } from './memory-time.ts'
 import { isAttempt } from './owners.ts'
 import { specFor } from './put-over.ts'
 import type { NodeParts } from './sandboxes.ts'
@@ -44,7 +45,7 @@ export class SandboxMemory {
         // Before its end: found dead with a whole checkpoint, it was paused.
         entry.record = { ...running, pausedAtMs }
         await ownership.put(entry.record)
-        const options = { leaveRunning: false, signal: deadline() }
+        const options = { leaveRunning: false, signal: deadline(entry) }
         await driver.checkpoint(sandbox, checkpoints.path(entry.id), options)
       } catch (error) {
         entry.record = running
@@ -103,7 +104,7 @@ export class SandboxMemory {
     return entry.alone(async () => {
       const { driver, checkpoints } = this.#parts
       const sandbox = checkpointable(entry)
-      const options = { leaveRunning: true, signal: deadline() }
+      const options = { leaveRunning: true, signal: deadline(entry) }
       try {
         return await driver.checkpoint(sandbox, checkpoints.path(name), options)
       } catch (error) {
@@ -128,7 +129,7 @@ export class SandboxMemory {
       starter,
       { ...spec, ...(leftMs === undefined ? {} : { lifetimeMs: Math.max(1, Math.round(leftMs)) }) },
       checkpoints.path(entry.id),
-      deadline(),
+      deadline(entry),
     )
   }
 }
@@ -157,6 +158,7 @@ function notRunning(entry: Entry): SandlotError {
   return new SandlotError('sandbox_gone', `the sandbox ${entry.id} is ${entry.state}`)
 }
 
-function deadline(): AbortSignal {
-  return AbortSignal.timeout(SERVER_LIMITS.memoryMs)
+function deadline({ record }: Entry): AbortSignal {
+  const { memory } = record.resources
+  return AbortSignal.timeout(SERVER_LIMITS.memoryMs + memoryTransferMs(memory.limit))
 }

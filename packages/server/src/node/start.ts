@@ -9,6 +9,7 @@ import {
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Creations } from './creations.ts'
+import { memoryTransferMs } from './memory-time.ts'
 import { hasNetwork } from './networks.ts'
 import type { OwnershipRecord } from './ownership.ts'
 import type { BlankPool } from './pool.ts'
@@ -39,7 +40,9 @@ export async function startSandbox(
   aborted: AbortSignal,
   memory?: SavedMemory,
 ): Promise<Started> {
-  const signal = AbortSignal.any([aborted, AbortSignal.timeout(SERVER_LIMITS.createMs)])
+  const transferMs = memory ? memoryTransferMs(spec.limits.memoryBytes) : 0
+  const late = AbortSignal.timeout(SERVER_LIMITS.createMs + transferMs)
+  const signal = AbortSignal.any([aborted, late])
   if (memory) return await fromMemory(starter, spec, memory, signal)
   const dressed = spec.checkpointable ? undefined : await fromPool(starter, spec, signal)
   if (dressed) return { sandbox: dressed, origin: 'pool' }
