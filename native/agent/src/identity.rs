@@ -7,6 +7,9 @@ use crate::limits::{DETACHED_MS_DEFAULT, NAME_BYTES_MAX};
 use crate::pack::{self, Fields, Map};
 use crate::sys::process;
 
+/// What it calls itself. The revision is that of `docs/wire.md`: who has the file finds it in there without running it.
+const AGENT: &str = concat!("sandlot-agent ", env!("CARGO_PKG_VERSION"), " (revision 1)");
+
 /// Who this agent is, and how long it lives.
 pub struct Identity {
     /// Drawn once: another value is another agent.
@@ -69,7 +72,7 @@ impl Agent {
         let sandbox = core::str::from_utf8(&self.identity.sandbox).unwrap_or_default();
         pack::map()
             .number("protocol", 1)
-            .text("agent", env!("CARGO_PKG_VERSION"))
+            .text("agent", AGENT)
             .bytes("boot", &self.identity.boot)
             .text("sandbox", sandbox)
             .number("uptimeMs", now_ms().saturating_sub(self.identity.started_ms))

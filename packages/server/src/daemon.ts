@@ -25,6 +25,7 @@ import { type Session, serveSocket } from './connect/session.ts'
 import { type Sockets, serveUpgrades } from './connect/upgrade.ts'
 import { Coordinator } from './coordinator/coordinator.ts'
 import { openDriver } from './driver.ts'
+import { fromDriver } from './failure.ts'
 import { healthHandler } from './health.ts'
 import type { Handlers } from './http/call.ts'
 import { Idempotency } from './http/idempotency.ts'
@@ -103,7 +104,9 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   const shutdown = new Shutdown({ serving, coordinator, node, server, log, closeSockets })
   starting.defer(() => shutdown.run({ drainMs: 0, sandboxes: 'keep' }))
 
-  const recovered = await node.recover()
+  const recovered = await node.recover().catch((error) => {
+    throw fromDriver(error)
+  })
   await coordinator.recover()
   const watch = watchStalls((forMs) => {
     log.warn({ forMs: Math.round(forMs) }, 'this process stood still; no agent is charged for it')

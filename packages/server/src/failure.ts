@@ -53,6 +53,11 @@ export function toSandlotError(error: unknown): SandlotError {
   return new SandlotError('internal', 'the daemon failed; its log says more', { cause: error })
 }
 
+/** What the driver refuses is for a person to mend; what nobody foresaw stays as it is. */
+export function fromDriver(error: unknown): unknown {
+  return error instanceof DriverError ? toSandlotError(error) : error
+}
+
 const GUEST_CODES = {
   invalid: 'invalid_request',
   unsupported: 'unsupported',

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { encodeFrame, encodeSync, FRAME, type MuxStream } from '@sandlot/protocol/frames'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { GuestError, type GuestLost, GuestTimeout } from './guest-error.ts'
+import { GUEST_REVISION } from './revision.ts'
 import { PipePair } from './testing/pipe-pair.ts'
 import { HELLO } from './testing/scripted-agent.ts'
 
@@ -56,6 +57,20 @@ describe('attach', () => {
     for (const bytes of stale) agent.writeRaw(bytes)
     const guest = await pipes.attach({ resuming: true })
     expect(guest.hello.agent).toBe('scripted')
+  })
+
+  test('what an older agent does not know is told as its age', async () => {
+    const agent = pipes.agent()
+    agent.hello = { ...HELLO, agent: `sandlot-agent 1.0.0 (revision ${GUEST_REVISION - 1})` }
+    const old = await pipes.attach()
+    await expect(old.stats()).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringMatching(/no such request: its agent is of an older version .* anew/),
+    })
+    await old.close()
+    agent.hello = { ...HELLO, agent: `sandlot-agent 1.0.0 (revision ${GUEST_REVISION + 1})` }
+    const newer = await pipes.attach({ resuming: true })
+    await expect(newer.stats()).rejects.toMatchObject({ message: 'no such request' })
   })
 
   test('a second daemon ends the requests of the first', async () => {

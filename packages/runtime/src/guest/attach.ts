@@ -9,6 +9,7 @@ import { GUEST_LIMITS } from './limits.ts'
 import { GuestLink } from './link.ts'
 import * as messages from './messages.ts'
 import { openPipes, type PipePaths } from './pipes.ts'
+import { revisionOf } from './revision.ts'
 
 export interface AttachOptions extends PipePaths {
   /**
@@ -51,6 +52,7 @@ export async function attachGuest(options: AttachOptions): Promise<Guest> {
     const filler = options.resuming || options.restored ? [new Uint8Array(FRAME_LIMITS.frame)] : []
     const said = await link.greet([...filler, encodeSync('sync', nonce)])
     const hello = link.parse('its hello', said, messages.hello)
+    link.agentRevision = revisionOf(hello.agent)
     if (!options.restored) link.watchSilence()
     return new AgentGuest(link, hello, options.vetEnd)
   } catch (error) {

@@ -14,11 +14,12 @@ import {
 } from '@sandlot/protocol/frames'
 import type { z } from 'zod'
 import type { GuestWait } from './guest.ts'
-import type { GuestLostCause } from './guest-error.ts'
+import type { GuestErrorCode, GuestLostCause } from './guest-error.ts'
 import { GUEST_ERROR_CODES, GuestError, GuestLost, GuestTimeout } from './guest-error.ts'
 import { Heartbeat, type HeartbeatTimes } from './heartbeat.ts'
 import { GUEST_LIMITS } from './limits.ts'
 import type { Pipes } from './pipes.ts'
+import { GUEST_REVISION } from './revision.ts'
 
 /**
  * The connection to one agent: frames over its pipes, and the one place where it is lost.
@@ -36,6 +37,8 @@ export class GuestLink {
   #lostBy: GuestLost | undefined
   #resolveLost!: (lost: GuestLost) => void
   #onHello: ((hello: PayloadMap) => void) | undefined
+  /** Known from the hello on. */
+  agentRevision = GUEST_REVISION
   /** A process inside has connected to the relay. */
   onRelayed: ((stream: MuxStream) => void) | undefined
 
@@ -143,7 +146,7 @@ export class GuestLink {
     if (error instanceof RemoteError) {
       const code = GUEST_ERROR_CODES.find((known) => known === error.code) ?? 'io'
       const options = error.errno === undefined ? {} : { errno: error.errno }
-      return new GuestError(code, error.message, options)
+      return new GuestError(code, error.message + this.#whyUnsupported(code), options)
     }
     if (error instanceof MuxBusy) return new GuestError('limit', error.message)
     if (error instanceof PayloadTooLarge) return new GuestError('too_large', error.message)
@@ -195,6 +198,12 @@ export class GuestLink {
     for (const pipe of [input, output]) {
       pipe.on('error', (error) => this.lose('io', error.message, error))
     }
+  }
+
+  /** A sandbox that an earlier daemon started lives on with the agent that it has. */
+  #whyUnsupported(code: GuestErrorCode): string {
+    if (code !== 'unsupported' || this.agentRevision >= GUEST_REVISION) return ''
+    return `: its agent is of an older version (revision ${this.agentRevision}, not ${GUEST_REVISION}), so start the sandbox anew`
   }
 
   #greeted(hello: PayloadMap): void {

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import type { Cgroups } from '../cgroup/cgroups.ts'
 import { detectCgroups } from '../cgroup/detect.ts'
 import { DriverError } from '../driver.ts'
+import { AGENT_MEND, describeOld, fileRevision, GUEST_REVISION } from '../guest/revision.ts'
 import { tryFileLock } from '../image/file-lock.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { Semaphore } from '../semaphore.ts'
@@ -88,8 +89,18 @@ export class GvisorContext {
         cause,
       })
     })
+    await checkAgent(this.options.agent)
     return { agentImage: await agentImage(this.options) }
   }
+}
+
+/** Before any sandbox is started: with an older agent the first request that it doesn't know would fail, whenever that comes. */
+async function checkAgent(path: string): Promise<void> {
+  const revision = await fileRevision(path)
+  if (revision >= GUEST_REVISION) return
+  throw new DriverError('unsupported', `the guest agent ${describeOld(path, revision)}`, {
+    hint: AGENT_MEND,
+  })
 }
 
 /** Two daemons over one directory would end one another's sandboxes. */

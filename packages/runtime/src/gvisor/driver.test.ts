@@ -21,7 +21,7 @@ const machine = await gvisorMachine()
 const reason = 'reason' in machine ? machine.reason : ''
 const MIB = 2 ** 20
 
-async function setup(over: { runsc?: string } = {}) {
+async function setup(over: { runsc?: string; agent?: string } = {}) {
   const found = await gvisorMachine()
   if ('reason' in found) throw new Error(found.reason)
   const options = { ...found.options, ...over }
@@ -46,6 +46,22 @@ async function setup(over: { runsc?: string } = {}) {
 }
 
 describe.skipIf(reason !== '')(`sandboxes in gVisor${reason && `: ${reason}`}`, () => {
+  test('an agent of another version is told before anything is started with it', async () => {
+    await using directory = await temporaryDirectory()
+    const agent = join(directory.path, 'agent')
+    await writeFile(agent, 'an old sandlot-agent 0.0.0', { mode: 0o755 })
+    await using each = await setup({ agent })
+    const refusal = { code: 'unsupported', message: expect.stringContaining(agent) }
+    await expect(each.driver.recover()).rejects.toMatchObject(refusal)
+    await expect(each.driver.createBlank()).rejects.toMatchObject(refusal)
+    const findings = await each.driver.probe()
+    expect(findings.find(({ name }) => name === 'guest agent')).toMatchObject({
+      ok: false,
+      found: expect.stringContaining('of another version'),
+      mend: expect.stringContaining('./sandlot setup'),
+    })
+  })
+
   test('a layer that cannot be mounted fails the start, and leaves nothing', async () => {
     await using each = await setup()
     const { driver } = each

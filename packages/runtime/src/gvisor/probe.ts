@@ -3,6 +3,7 @@ import { arch, availableParallelism, cpus, release, totalmem, type } from 'node:
 import { RUNSC_VERSIONS } from '@sandlot/protocol'
 import { detectCgroups } from '../cgroup/detect.ts'
 import type { ProbeFinding } from '../driver.ts'
+import { AGENT_MEND, describeOld, fileRevision, GUEST_REVISION } from '../guest/revision.ts'
 import { run } from '../process/run.ts'
 import type { GvisorOptions } from './options.ts'
 
@@ -25,7 +26,7 @@ export async function probeMachine(
     cgroups(),
     runsc(options.runsc, signal),
     binary('host helper', options.helper),
-    binary('guest agent', options.agent),
+    agent(options.agent),
     imageProgram('mmdebstrap', signal),
     imageProgram('skopeo', signal),
   ])
@@ -77,6 +78,14 @@ async function binary(name: string, path: string): Promise<ProbeFinding> {
     ok ? path : `no program at ${path}`,
     'run ./sandlot setup: it builds them with cargo',
   )
+}
+
+async function agent(path: string): Promise<ProbeFinding> {
+  const found = await binary('guest agent', path)
+  if (!found.ok) return found
+  const revision = await fileRevision(path).catch(() => 0)
+  if (revision >= GUEST_REVISION) return found
+  return finding('guest agent', false, describeOld(path, revision), AGENT_MEND)
 }
 
 /** Only images of Debian, or of registries, need it. */

@@ -100,7 +100,7 @@ export class ScriptedAgent {
         this.requests.push(request)
         const answer = this.#script[String(request.op)]
         if (answer) answer(stream, request)
-        else stream.fail({ code: 'unsupported', message: `no ${request.op} in the script` })
+        else stream.fail({ code: 'unsupported', message: 'no such request' })
       },
     })
     this.#mux.hello(this.hello)
