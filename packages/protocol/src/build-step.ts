@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ImageSource } from './image.ts'
-import { argumentBytes, environment, kernelText, userName } from './kernel-text.ts'
+import { argumentBytes, environment, kernelText, USER_FORM, userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
 import { durationOf, formatDuration } from './quantity.ts'
@@ -9,10 +9,17 @@ const path = kernelText.min(1).max(LIMITS.pathBytes)
 const words = z.array(kernelText).min(1).max(LIMITS.argvItems)
 const ownership = {
   /** `user`, `user:group` or numbers; names are looked up in the image. Default: root. */
-  owner: userName.optional(),
+  owner: kernelText.min(1).max(LIMITS.pathBytes).optional(),
   /** Permission bits of all that is copied. Default: as they were. */
   mode: z.number().int().min(0).max(0o7777).optional(),
 }
+
+/**
+ * With `expand`, `${NAME}` in the values of a step (of a copy: `to` and `owner`) is what the image has for that variable before it, or
+ * nothing. `${NAME:-word}` is `word` where it has nothing, `${NAME:+word}` where it has something, and `${NAME:?word}` fails the build where it
+ * has nothing; without the colon an empty value is one. `$$` is a dollar sign, and `$}` in a word a brace.
+ */
+const expansion = { expand: z.boolean().optional() }
 
 /**
  * One step over an image. `run` and the copies make a layer; the others change the configuration alone. A relative path is
@@ -57,6 +64,7 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
         to: path,
         file: z.boolean().optional(),
         ...ownership,
+        ...expansion,
       })
       .strict(),
     /**
@@ -70,19 +78,23 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
         paths: z.array(path).min(1),
         to: path,
         ...ownership,
+        ...expansion,
       })
       .strict(),
-    /** With `expand`, `${NAME}` in a value is what the image has for that variable before this step, or nothing; `$$` is a dollar sign. */
+    z.object({ kind: z.literal('env'), env: environment, ...expansion }).strict(),
+    /** Made when it is missing, by root as in a Dockerfile. */
+    z.object({ kind: z.literal('workdir'), path, ...expansion }).strict(),
     z
       .object({
-        kind: z.literal('env'),
-        env: environment,
-        expand: z.boolean().optional(),
+        kind: z.literal('user'),
+        user: kernelText.min(1).max(LIMITS.pathBytes),
+        ...expansion,
       })
-      .strict(),
-    /** Made when it is missing, by root as in a Dockerfile. `expand` as of `env`. */
-    z.object({ kind: z.literal('workdir'), path, expand: z.boolean().optional() }).strict(),
-    z.object({ kind: z.literal('user'), user: userName }).strict(),
+      .strict()
+      .refine(({ user, expand }) => expand || userName.safeParse(user).success, {
+        path: ['user'],
+        error: USER_FORM,
+      }),
     /** What a `run` of text is given to. Default: `/bin/sh -c`. */
     z.object({ kind: z.literal('shell'), command: words }).strict(),
     /** What a start of the image runs. Without one of the two, the base's is kept; a new `entrypoint` alone ends the base's `command`. */

@@ -6,8 +6,13 @@ import { wholeText } from './whole-text.ts'
 /** An argument, a value, a path. */
 export const kernelText = wholeText.refine((text) => !text.includes('\0'), 'holds a NUL character')
 
-/** A name, `uid` or `uid:gid`. */
-export const userName = kernelText.min(1, 'the user is empty').max(LIMITS.userLength)
+export const USER_FORM = 'not a user: write NAME or UID, or USER:GROUP'
+
+/** `NAME` or `UID`, or one of them with `:` and the name or number of a group. */
+export const userName = kernelText
+  .min(1, 'the user is empty')
+  .max(LIMITS.userLength)
+  .regex(/^[^:\s]+(?::[^:\s]+)?$/, USER_FORM)
 
 /** Where commands start: an absolute path. */
 export const workingDirectory = kernelText

@@ -1,5 +1,5 @@
 /** Files of this machine as the tar of one copying step. The same content is the same tar: sorted, owned by root, without its times. */
-import { lstat } from 'node:fs/promises'
+import { lstat, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { SandlotError } from '@sandlot/protocol'
 import { type LocalEntry, localTar, namesIn, packEntry } from '../sandbox/local-tar.ts'
@@ -9,7 +9,7 @@ import type { CopiedTar, LocalCopy } from './local-step.ts'
 
 /** Something below a directory, with its name there. */
 export interface ListedFile extends LocalEntry {
-  readonly directory: boolean
+  readonly kind: 'directory' | 'link' | 'file'
 }
 
 const ENTRIES_MAX = 1_000_000
@@ -27,7 +27,9 @@ export function localCopy(
     tar: async () => {
       const found = await localStat(local)
       if (found.isDirectory()) return tarOfFiles(await filesBelow(local, exclude), false)
-      return tarOfFiles([{ path: local, name: basename(local) }], !remote.endsWith('/'))
+      // A link is what it leads to, as for Docker; those within a directory stay links.
+      const path = await realpath(local)
+      return tarOfFiles([{ path, name: basename(local) }], !remote.endsWith('/'))
     },
   }
 }
@@ -62,6 +64,7 @@ export function tarOfTexts(
 export async function filesBelow(
   root: string,
   exclude: readonly string[] = [],
+  entriesMax = ENTRIES_MAX,
 ): Promise<readonly ListedFile[]> {
   const ignored = ignoreOf(exclude)
   // What is taken back may lie in a directory that is left out.
@@ -74,17 +77,18 @@ export async function filesBelow(
       const path = join(root, relative)
       const out = ignored(relative)
       if (out && !looksEverywhere) continue
-      const directory = (await lstat(path)).isDirectory()
-      if (!out) files.push({ path, name: relative, directory })
-      if (directory) waiting.push(relative)
-      if (files.length > ENTRIES_MAX) throw tooMany(root)
+      const found = await lstat(path)
+      const kind = found.isDirectory() ? 'directory' : found.isSymbolicLink() ? 'link' : 'file'
+      if (!out) files.push({ path, name: relative, kind })
+      if (kind === 'directory') waiting.push(relative)
+      if (files.length > entriesMax) throw tooMany(root, entriesMax)
     }
   }
   return files.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-function tooMany(root: string): SandlotError {
-  return new SandlotError('too_large', `${root} has more than ${ENTRIES_MAX} entries`, {
+function tooMany(root: string, entriesMax: number): SandlotError {
+  return new SandlotError('too_large', `${root} has more than ${entriesMax} entries`, {
     hint: 'Leave out what the image does not need: a .dockerignore, or `exclude`.',
   })
 }

@@ -1,13 +1,15 @@
 /** One step over an image: another configuration, or one more layer. */
 import { posix } from 'node:path'
-import type { BuildStep, ImageConfig } from '@sandlot/protocol'
+import { type BuildStep, type ImageConfig, userName } from '@sandlot/protocol'
 import type { BuildContext, BuiltImage } from '../build.ts'
 import type { Image } from '../image.ts'
+import { sourceInvalid } from '../image-error.ts'
 import type { ImageTrees } from '../image-trees.ts'
 import { writeTreeLayer } from '../tree-layer.ts'
 import { findAccount, ROOT } from './account.ts'
 import { CopiedTree } from './copied-tree.ts'
 import { copyFromLayer, copyLayer } from './copy.ts'
+import { expanded } from './expand.ts'
 import type { OpenStepMachine } from './machine.ts'
 import { runLayer } from './run.ts'
 import { bytesOf, lookIn, walk } from './tree-path.ts'
@@ -35,13 +37,24 @@ export async function applyStep(
     case 'run':
       return withLayer(parent, context, await runLayer(step, parent, context))
     case 'copy':
-      return withLayer(parent, context, await copyLayer(step, parent, context))
+      return withLayer(parent, context, await copyLayer(placed(step, parent), parent, context))
     case 'copyFrom':
-      return withLayer(parent, context, await copyFromLayer(step, parent, context))
+      return withLayer(parent, context, await copyFromLayer(placed(step, parent), parent, context))
     case 'workdir':
       return await workdir(step, parent, context)
     default:
       return { layers: parent.layers, config: changedConfig(step, parent.config) }
+  }
+}
+
+/** A copy with its destination and owner as the image's variables have them. */
+function placed<S extends StepOf<'copy'> | StepOf<'copyFrom'>>(step: S, { config }: Image): S {
+  if (!step.expand) return step
+  const { to, owner } = step
+  return {
+    ...step,
+    to: expanded(to, config.env),
+    ...(owner === undefined ? {} : { owner: expanded(owner, config.env) }),
   }
 }
 
@@ -54,7 +67,7 @@ function changedConfig(
     case 'env':
       return { ...config, env: { ...config.env, ...expandedEnv(step, config) } }
     case 'user':
-      return { ...config, user: step.user }
+      return { ...config, user: expandedUser(step, config) }
     case 'command':
       return withCommand(step, config)
     case 'labels':
@@ -62,6 +75,16 @@ function changedConfig(
     case 'shell':
       return config
   }
+}
+
+function expandedUser({ user, expand }: StepOf<'user'>, { env }: ImageConfig): string {
+  const found = expand ? expanded(user, env) : user
+  const problem = userName.safeParse(found).error?.issues[0]
+  if (problem === undefined) return found
+  throw sourceInvalid(
+    `The user ${JSON.stringify(found.slice(0, 64))} is ${problem.message}.`,
+    'Look which variables the image has: start a sandbox from it.',
+  )
 }
 
 /** A new entrypoint alone ends the command of the base: it was meant for another program. */
@@ -80,15 +103,8 @@ function withCommand(
 
 function expandedEnv({ env, expand }: StepOf<'env'>, config: ImageConfig): ImageConfig['env'] {
   if (!expand) return env
-  const entries = Object.entries(env).map(([name, value]) => [name, expanded(value, config)])
+  const entries = Object.entries(env).map(([name, value]) => [name, expanded(value, config.env)])
   return Object.fromEntries(entries)
-}
-
-/** `${NAME}` is the variable as the image has it, `$$` a dollar sign. */
-function expanded(text: string, { env }: ImageConfig): string {
-  return text.replace(/\$\$|\$\{([^}]*)\}/g, (_, name?: string) =>
-    name === undefined ? '$' : Object.hasOwn(env, name) ? (env[name] ?? '') : '',
-  )
 }
 
 /** The directory is made where it is missing, so that whatever runs in it can start. */
@@ -97,7 +113,7 @@ async function workdir(
   parent: Image,
   context: StepContext,
 ): Promise<BuiltImage> {
-  const named = step.expand ? expanded(step.path, parent.config) : step.path
+  const named = step.expand ? expanded(step.path, parent.config.env) : step.path
   const path = posix.resolve('/', parent.config.workdir, named)
   const below = await context.trees.read(parent.layers)
   const config = { ...parent.config, workdir: path }

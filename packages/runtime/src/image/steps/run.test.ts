@@ -117,6 +117,8 @@ test('whoever has more time for a step does not fail with one that has less', as
   })
   const base = { kind: 'tar', blob: at.tar(members) } as const
   const hasty = at.build(base, [{ kind: 'run', command: 'slow', timeout: 1_000 }])
+  hasty.catch(() => {})
+  await expect.poll(() => runs).toBe(1)
   const patient = at.build(base, [{ kind: 'run', command: 'slow' }])
   await expect(hasty).rejects.toThrow(/did not end within 1s/)
   ends.resolve()

@@ -1,37 +1,33 @@
 /** `COPY` and `ADD`. */
 import { tarOfFiles, tarOfTexts } from '../copied-files.ts'
+import { ignoreOf } from '../ignore.ts'
 import type { CopyOptions, LocalStep } from '../local-step.ts'
 import { archiveTar } from './archive.ts'
 import type { Found } from './context.ts'
 import { type Instruction, refused } from './instruction.ts'
-import { closed, type Stage } from './stage.ts'
-import { expandedText, wordOf, wordsOf } from './words.ts'
+import { closed, readingOf, type Stage } from './stage.ts'
+import { expandedText, type Reading, rendered, type Word, wordOf, wordsOf } from './words.ts'
 
 export async function copySteps(stage: Stage, instruction: Instruction): Promise<LocalStep[]> {
-  const { sources, to } = operands(stage, instruction)
-  const { from, exclude, ...options } = flagsOf(stage, instruction)
+  const { sources, from, exclude, place } = operandsOf(stage, instruction)
   if (from !== undefined) {
     if (exclude.length > 0) throw unsupportedFlag(instruction, 'exclude')
     const paths = sources.map((path) => (path.startsWith('/') ? path : `/${path}`))
-    return [{ kind: 'copyFrom', source: stage.other(from, instruction), paths, to, ...options }]
+    return [{ kind: 'copyFrom', source: stage.other(from, instruction), paths, ...place }]
   }
   const texts = heredocTexts(stage, instruction, sources)
-  const found = await findAll(
-    stage,
-    instruction,
-    sources.filter((source) => !isHeredoc(source)),
-  )
+  const named = sources.filter((source) => !isHeredoc(source))
+  const found = await findAll(stage, instruction, { sources: named, exclude })
   const steps: LocalStep[] = []
-  if (texts.length > 0) steps.push(textStep(texts, directoryOf(to, texts.length + found.length)))
-  if (found.length > 0) {
-    steps.push(filesStep(stage, found, directoryOf(to, texts.length + found.length)))
-  }
-  return steps.map((step) => ({ ...step, ...options }))
+  const to = directoryOf(place.to, texts.length + found.length)
+  if (texts.length > 0) steps.push({ ...place, ...textStep(texts, to) })
+  if (found.length > 0) steps.push({ ...place, ...filesStep(stage, found, to) })
+  return steps
 }
 
 /** As `COPY`, but an archive of this machine is unpacked. */
 export async function addSteps(stage: Stage, instruction: Instruction): Promise<LocalStep[]> {
-  const { sources, to } = operands(stage, instruction)
+  const { sources, from, exclude, place } = operandsOf(stage, instruction)
   const remote = sources.find((source) => /^([a-z]+:\/\/|git@)/i.test(source))
   if (remote !== undefined) {
     throw refused(
@@ -40,73 +36,100 @@ export async function addSteps(stage: Stage, instruction: Instruction): Promise<
       'Download it into the context, or by RUN from a host that the image’s network allows.',
     )
   }
-  const { from, exclude: _, ...options } = flagsOf(stage, instruction)
   if (from !== undefined) throw unsupportedFlag(instruction, 'from')
   if (sources.some(isHeredoc)) return await copySteps(stage, instruction)
-  const found = await findAll(stage, instruction, sources)
+  const found = await findAll(stage, instruction, { sources, exclude })
   const steps: LocalStep[] = []
   for (const each of found) {
     const archive = each.directory ? undefined : await archiveTar(instruction, each)
     if (archive) {
       const content = { from: each.name, tar: async () => ({ bytes: archive(), file: false }) }
-      steps.push({ kind: 'copy', content, to, ...options })
+      steps.push({ kind: 'copy', content, ...place })
     } else {
-      steps.push({ ...filesStep(stage, [each], directoryOf(to, found.length)), ...options })
+      const to = directoryOf(place.to, found.length)
+      steps.push({ ...place, ...filesStep(stage, [each], to) })
     }
   }
   return steps
 }
 
-function operands(stage: Stage, instruction: Instruction): { sources: string[]; to: string } {
-  const { list, text } = instruction
-  const { lookup } = stage.variables
-  const words = list ? list.map((word) => wordOf(word, lookup)) : wordsOf(text, lookup)
-  const all = words.map((word) => closed(instruction, word))
-  const to = all.pop()
-  if (to !== undefined && all.length > 0) return { sources: all, to }
-  throw refused(instruction, 'needs a source and a destination', 'Write COPY source destination.')
+interface Operands {
+  readonly sources: readonly string[]
+  readonly from: string | undefined
+  readonly exclude: readonly string[]
+  /** Where it goes and to whom, which may be left to the daemon. */
+  readonly place: CopyOptions & { readonly to: string; readonly expand?: true }
 }
 
-function flagsOf(
-  stage: Stage,
-  instruction: Instruction,
-): CopyOptions & { from?: string; exclude: readonly string[] } {
-  const exclude: string[] = []
-  const options: { from?: string; owner?: string; mode?: number } = {}
-  for (const [name, raw] of instruction.flags) {
-    const value = closed(instruction, wordOf(raw, stage.variables.lookup))
-    if (name === 'from') options.from = value
-    else if (name === 'chown') options.owner = value
-    else if (name === 'chmod' && /^[0-7]{3,4}$/.test(value))
-      options.mode = Number.parseInt(value, 8)
-    else if (name === 'exclude') exclude.push(value)
-    // How its layer is kept is the daemon's business.
-    else if (name !== 'link') throw unsupportedFlag(instruction, `${name}=${value}`)
+function operandsOf(stage: Stage, instruction: Instruction): Operands {
+  const { list, text } = instruction
+  const reading = readingOf(instruction, stage.variables)
+  const words = list ? list.map((word) => wordOf(word, reading)) : [...wordsOf(text, reading)]
+  const to = words.pop()
+  if (to === undefined || words.length === 0) {
+    throw refused(
+      instruction,
+      'needs a source and a destination',
+      `Write ${instruction.keyword} source destination.`,
+    )
   }
-  return { ...options, exclude }
+  const { from, exclude, owner, mode } = flagsOf(instruction, reading)
+  const { values, expand } = rendered(owner ? [to, owner] : [to])
+  const place = {
+    to: values[0] ?? '',
+    ...(owner ? { owner: values[1] ?? '' } : {}),
+    ...(mode === undefined ? {} : { mode }),
+    ...(expand ? { expand } : {}),
+  }
+  return { sources: words.map((word) => closed(instruction, word)), from, exclude, place }
+}
+
+function flagsOf(instruction: Instruction, reading: Reading) {
+  const exclude: string[] = []
+  const options: { from?: string; owner?: Word; mode?: number } = {}
+  for (const [name, raw] of instruction.flags) {
+    const word = wordOf(raw, reading)
+    if (name === 'chown') options.owner = word
+    else {
+      const value = closed(instruction, word)
+      if (name === 'from') options.from = value
+      else if (name === 'chmod' && /^[0-7]{3,4}$/.test(value))
+        options.mode = Number.parseInt(value, 8)
+      else if (name === 'exclude') exclude.push(value)
+      // How its layer is kept is the daemon's business.
+      else if (name !== 'link') throw unsupportedFlag(instruction, `${name}=${value}`)
+    }
+  }
+  return { exclude, ...options }
 }
 
 async function findAll(
   stage: Stage,
   instruction: Instruction,
-  sources: readonly string[],
+  { sources, exclude }: Pick<Operands, 'sources' | 'exclude'>,
 ): Promise<readonly Found[]> {
   const found: Found[] = []
+  const isOut = ignoreOf(exclude)
   for (const source of sources) {
     const here = await stage.context.find(source)
     if (here.length === 0) {
       throw refused(
         instruction,
         `finds no ${source} in ${stage.context.directory}`,
-        'Check the path, which is relative to the context, and the .dockerignore.',
+        'Check the path, which is relative to the context, and the .dockerignore. A link is followed within the context alone.',
       )
     }
-    found.push(...here)
+    for (const each of here) {
+      const files = each.files.filter(({ name }) => !isOut(name))
+      if (each.directory || files.length > 0) found.push({ ...each, files })
+    }
   }
   return found
 }
 
-function filesStep(stage: Stage, found: readonly Found[], to: string): LocalStep {
+type CopyStep = Extract<LocalStep, { kind: 'copy' }>
+
+function filesStep(stage: Stage, found: readonly Found[], to: string): CopyStep {
   const files = found.flatMap((each) => each.files)
   const file = found.length === 1 && found[0]?.directory === false && !to.endsWith('/')
   return {
@@ -119,7 +142,7 @@ function filesStep(stage: Stage, found: readonly Found[], to: string): LocalStep
   }
 }
 
-function textStep(texts: readonly { name: string; text: string }[], to: string): LocalStep {
+function textStep(texts: readonly { name: string; text: string }[], to: string): CopyStep {
   const file = texts.length === 1 && !to.endsWith('/')
   return {
     kind: 'copy',
@@ -128,16 +151,13 @@ function textStep(texts: readonly { name: string; text: string }[], to: string):
   }
 }
 
+/** The sources that are marks, in the order of the texts below them. */
 function heredocTexts(stage: Stage, instruction: Instruction, sources: readonly string[]) {
-  return sources.filter(isHeredoc).map((source) => {
-    const name = source.replace(/^<<-?/, '')
-    const heredoc = instruction.heredocs.find((each) => each.name === name)
-    if (!heredoc) throw refused(instruction, `has no text for ${source}`, `End it with ${name}.`)
-    const { content, expands } = heredoc
-    const text = expands
-      ? closed(instruction, expandedText(content, stage.variables.lookup))
-      : content
-    return { name, text }
+  const marks = sources.filter(isHeredoc)
+  return instruction.heredocs.slice(0, marks.length).map(({ name, content, expands }) => {
+    if (!expands) return { name, text: content }
+    const word = expandedText(content, readingOf(instruction, stage.variables))
+    return { name, text: closed(instruction, word) }
   })
 }
 
@@ -154,6 +174,6 @@ function unsupportedFlag(instruction: Instruction, flag: string): Error {
   return refused(
     instruction,
     `--${flag} is not supported`,
-    'Use --from, --chown and --chmod (in octal digits).',
+    'Use --from, --chown, --chmod (in octal digits) and --exclude (of files of the context).',
   )
 }

@@ -1,66 +1,11 @@
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { temporaryDirectory } from '@sandlot/testkit'
 import * as tar from 'tar-stream'
 import { expect, test } from 'vitest'
-import type { ImageDescription } from '../image.ts'
-import type { DockerfileOptions, LocalStep } from '../local-step.ts'
 import { readDockerfile } from './dockerfile.ts'
-
-interface Read {
-  readonly base: unknown
-  readonly steps: readonly unknown[]
-  readonly notes: readonly string[]
-}
-
-/** What a Dockerfile becomes, with the names in each copied tar. */
-async function read(
-  text: string,
-  files: Readonly<Record<string, string | Uint8Array>> = {},
-  options: DockerfileOptions = {},
-): Promise<Read> {
-  await using directory = await temporaryDirectory()
-  for (const [name, content] of Object.entries({ Dockerfile: text, ...files })) {
-    const path = join(directory.path, name)
-    await mkdir(dirname(path), { recursive: true })
-    await writeFile(path, content)
-  }
-  const notes: string[] = []
-  const path = join(directory.path, 'Dockerfile')
-  const image = await readDockerfile(path, options, (line) => notes.push(line))
-  return { ...(await plainOf(image)), notes }
-}
-
-async function plainOf({ base, steps }: ImageDescription): Promise<Pick<Read, 'base' | 'steps'>> {
-  const plain: unknown[] = []
-  for (const step of steps) plain.push(await plainStep(step))
-  return { base, steps: plain }
-}
-
-async function plainStep(step: LocalStep): Promise<unknown> {
-  if (step.kind === 'copyFrom') return { ...step, source: await plainOf(step.source) }
-  if (step.kind !== 'copy') return step
-  const { content, ...rest } = step
-  const { bytes, file } = await content.tar()
-  const parts: Uint8Array[] = []
-  for await (const part of bytes) parts.push(part)
-  return { ...rest, file, entries: await entriesOf(Buffer.concat(parts)) }
-}
-
-async function entriesOf(bytes: Buffer): Promise<string[] | string> {
-  if (bytes[0] === 0x1f) return 'gzip'
-  const extract = tar.extract()
-  extract.end(bytes)
-  const names: string[] = []
-  for await (const entry of extract) {
-    const text: Uint8Array[] = []
-    for await (const part of entry) text.push(part as Uint8Array)
-    const { name, type } = entry.header
-    names.push(type === 'file' ? `${name}: ${Buffer.concat(text).toString()}` : `${name} (${type})`)
-  }
-  return names
-}
+import { plainOf, read } from './testing/read.ts'
 
 const PYTHON = { kind: 'registry', reference: 'python:3.12' }
 
@@ -281,7 +226,25 @@ test.each<[name: string, text: string, says: RegExp]>([
   ['a missing file', 'FROM a\nCOPY nowhere /x', /line 2: COPY finds no nowhere in/],
   ['an unknown flag', 'FROM a\nCOPY --parents Dockerfile /x', /--parents/],
   ['no destination', 'FROM a\nCOPY Dockerfile', /needs a source and a destination/],
-  ['a variable of the base', 'FROM a\nCOPY Dockerfile $HOME/x', /uses \$HOME, which/],
+  ['a source by a variable of the base', 'FROM a\nCOPY $HOME/x /x', /line 2: COPY uses \$HOME, w/],
+  ['a label by one', 'FROM a\nLABEL x=$HOME', /line 2: LABEL uses \$HOME, which/],
+  ['a need that nothing meets', 'FROM a\nARG V\nENV A=${V:?say it}', /line 3: ENV needs V: say it/],
+  ['a need before FROM', 'ARG V\nFROM a:${V:?which}', /line 2: FROM needs V: which/],
+  ['an open quote', "FROM a\nENV A it's", /line 2: ENV has a ' that nothing ends/],
+  ['an open brace', 'FROM a\nUSER ${A', /line 2: USER has a \$\{A that nothing ends/],
+  [
+    'another substitution',
+    'FROM a\nARG A=b\nWORKDIR ${A^}',
+    /line 3: WORKDIR holds "\$\{A\^\}", w/,
+  ],
+  [
+    'a pattern on the base',
+    'FROM a\nENV B=${PATH%x}',
+    /line 2: ENV uses \$\{PATH%x\} of a variable/,
+  ],
+  ['a user that is none', 'FROM a\nUSER nobody:::', /line 2: USER "nobody:::" is not supported/],
+  ['nobody at all', 'FROM a\nUSER', /line 2: USER names nothing/],
+  ['an escape that is none', '# escape=x\nFROM a', /the Dockerfile says escape=x/],
   ['another platform', 'FROM --platform=linux/arm64 a', /--platform=linux\/arm64 is not supported/],
   ['no such stage', 'FROM a\nCOPY --from=3 /x /x', /no such stage/],
   [

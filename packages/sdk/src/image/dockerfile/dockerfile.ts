@@ -5,7 +5,7 @@ import { ImageDescription } from '../image.ts'
 import type { DockerfileOptions, ImageBase } from '../local-step.ts'
 import { type Context, contextOf } from './context.ts'
 import { type Instruction, instructionsOf, refused } from './instruction.ts'
-import { type Stage, take } from './stage.ts'
+import { readingOf, type Stage, take } from './stage.ts'
 import { Variables } from './variables.ts'
 import { plain, wordOf, wordsOf } from './words.ts'
 
@@ -66,7 +66,8 @@ function beginStage(
 ): Stage {
   const { stages, outer, context, note, timeout } = given
   checkPlatform(instruction, outer)
-  const words = wordsOf(instruction.text, outer.lookup).map((word) => word.join(''))
+  const reading = readingOf(instruction, outer)
+  const words = wordsOf(instruction.text, reading).map((word) => word.join(''))
   const [image = '', as, name] = words
   const right = words.length === 1 || (words.length === 3 && as?.toUpperCase() === 'AS')
   if (image === '' || !right) {
@@ -112,7 +113,7 @@ function namedBase(name: string): ImageBase {
 
 function checkPlatform(instruction: Instruction, outer: Variables): void {
   for (const [name, value] of instruction.flags) {
-    const platform = wordOf(value, outer.lookup).join('')
+    const platform = wordOf(value, readingOf(instruction, outer)).join('')
     const own = ['', 'linux/amd64', 'linux/x86_64', 'linux'].includes(platform)
     if (name === 'platform' && (own || /^\$\{?(BUILD|TARGET)PLATFORM\}?$/.test(value))) continue
     throw refused(
@@ -124,7 +125,7 @@ function checkPlatform(instruction: Instruction, outer: Variables): void {
 }
 
 function declareOuter(outer: Variables, instruction: Instruction): void {
-  for (const word of wordsOf(instruction.text, outer.lookup)) {
+  for (const word of wordsOf(instruction.text, readingOf(instruction, outer))) {
     const found = plain(word)
     const text = 'text' in found ? found.text : ''
     const [name = '', ...rest] = text.split('=')

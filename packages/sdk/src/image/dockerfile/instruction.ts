@@ -1,12 +1,14 @@
 /** A Dockerfile as instructions: comments, continued lines, flags, argument lists and here-documents taken apart. */
 import { SandlotError } from '@sandlot/protocol'
-import { DockerfileParser, type Instruction as Parsed } from 'dockerfile-ast'
+import { type Heredoc, heredocsOf } from './heredoc.ts'
 
 export interface Instruction {
   /** In capitals. */
   readonly keyword: string
   /** From 1. */
   readonly line: number
+  /** What takes the meaning of the next character away: `\`, or a backtick where the Dockerfile says so. */
+  readonly escapeSign: string
   /** `--from=base` is `from`, `base`; one that stands twice is here twice. */
   readonly flags: readonly (readonly [name: string, value: string])[]
   /** What follows the flags, as one line; here-documents are left out, their marks are not. */
@@ -18,23 +20,22 @@ export interface Instruction {
   readonly shellText: string
 }
 
-export interface Heredoc {
-  readonly name: string
-  readonly content: string
-  /** False where its delimiter is quoted. */
-  readonly expands: boolean
-  /** A line with its name alone was found. */
-  readonly ended: boolean
-}
+const TAKE_HEREDOCS = new Set(['RUN', 'COPY', 'ADD'])
 
-/** Takes a Dockerfile apart. @throws SandlotError `image_source_invalid` where it holds no instruction */
+/** Takes a Dockerfile apart. @throws SandlotError `image_source_invalid` where it holds no instruction, or an open here-document */
 export function instructionsOf(text: string): readonly Instruction[] {
-  const parsed = DockerfileParser.parse(text)
-  const escapeCharacter = parsed.getEscapeCharacter()
-  const lines = text.split(/\r?\n/)
-  const instructions = parsed
-    .getInstructions()
-    .map((each) => instructionOf(each, lines, escapeCharacter))
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
+  const escapeSign = escapeOf(lines)
+  const instructions: Instruction[] = []
+  let at = 0
+  while (at < lines.length) {
+    if (isSkipped(lines[at])) at += 1
+    else {
+      const { instruction, next } = instructionAt(lines, at, escapeSign)
+      instructions.push(instruction)
+      at = next
+    }
+  }
   if (instructions.length > 0) return instructions
   throw new SandlotError('image_source_invalid', 'the Dockerfile holds no instruction', {
     hint: 'It begins with FROM and the name of an image.',
@@ -43,52 +44,76 @@ export function instructionsOf(text: string): readonly Instruction[] {
 
 /** A refusal that names the instruction and where it stands. */
 export function refused(
-  { keyword, line }: Instruction,
+  { keyword, line }: Pick<Instruction, 'keyword' | 'line'>,
   problem: string,
   hint: string,
 ): SandlotError {
   return new SandlotError(
     'image_source_invalid',
     `Dockerfile line ${line}: ${keyword} ${problem}`,
-    {
-      hint,
-    },
+    { hint },
   )
 }
 
-function instructionOf(
-  parsed: Parsed,
-  lines: readonly string[],
-  escapeCharacter: string,
-): Instruction {
-  const { start, end } = parsed.getRange()
-  const own = lines.slice(start.line, end.line + 1)
-  const { head, rest } = headOf(own, escapeCharacter)
-  const keyword = parsed.getKeyword()
-  const { flags, text } = flagsOf(head.trim().slice(keyword.length).trim())
-  const heredocs = takesHeredocs(keyword) ? heredocsOf(text, rest) : []
-  const shellText = heredocs.length > 0 ? [text, ...rest].join('\n') : text
-  const line = start.line + 1
-  const instruction = { keyword, line, flags, text, list: listOf(text), heredocs, shellText }
-  const open = rest.length > 0 ? heredocs.find(({ ended }) => !ended) : undefined
-  if (!open) return instruction
-  // All that follows would be its text.
-  throw refused(instruction, 'has a here-document without its end', `End it with ${open.name}.`)
+/** By a directive: a comment `# escape=…` before anything that is no directive. */
+function escapeOf(lines: readonly string[]): string {
+  for (const line of lines) {
+    const [, name = '', value = ''] = /^\s*#\s*([a-zA-Z]+)\s*=\s*(.+?)\s*$/.exec(line) ?? []
+    if (!['escape', 'syntax', 'check'].includes(name.toLowerCase())) return '\\'
+    if (name.toLowerCase() !== 'escape') continue
+    if (value === '\\' || value === '`') return value
+    throw new SandlotError(
+      'image_source_invalid',
+      `the Dockerfile says escape=${value.slice(0, 64)}`,
+      { hint: 'It is \\ or `.' },
+    )
+  }
+  return '\\'
 }
 
-/** The first logical line: continued lines joined, and comments and empty lines within them left out as Docker does. */
-function headOf(
+function instructionAt(
   lines: readonly string[],
-  escapeCharacter: string,
-): { head: string; rest: readonly string[] } {
-  const continued = new RegExp(`${escapeCharacter === '\\' ? '\\\\' : escapeCharacter}[ \\t]*$`)
-  let head = ''
-  for (const [index, line] of lines.entries()) {
-    if (index > 0 && /^\s*(#|$)/.test(line)) continue
-    if (!continued.test(line)) return { head: head + line, rest: lines.slice(index + 1) }
-    head += line.replace(continued, '')
+  at: number,
+  escapeSign: string,
+): { instruction: Instruction; next: number } {
+  const { head, end } = headAt(lines, at, escapeSign)
+  const [, word = '', rest = ''] = /^(\S+)(.*)$/s.exec(head.trim()) ?? []
+  const keyword = word.toUpperCase()
+  const { flags, text } = flagsOf(rest.trim())
+  const line = at + 1
+  const below = TAKE_HEREDOCS.has(keyword) ? lines.slice(end) : []
+  const { heredocs, taken, open } = heredocsOf(text, below)
+  if (open !== undefined) {
+    // All that follows would be its text.
+    const problem = 'has a here-document without its end'
+    throw refused({ keyword, line }, problem, `End it with ${open}.`)
   }
-  return { head, rest: [] }
+  const shellText = [text, ...below.slice(0, taken)].join('\n')
+  const parts = { flags, text, list: listOf(text), heredocs, shellText }
+  return { instruction: { keyword, line, escapeSign, ...parts }, next: end + taken }
+}
+
+/** One logical line: continued lines joined, and comments and empty lines within them left out as Docker does. */
+function headAt(
+  lines: readonly string[],
+  at: number,
+  escapeSign: string,
+): { head: string; end: number } {
+  const sign = escapeSign === '\\' ? '\\\\' : escapeSign
+  // Two of them are one that means itself.
+  const continued = new RegExp(`(^|[^${sign}])${sign}[ \\t]*$`)
+  let head = ''
+  for (let end = at; end < lines.length; end += 1) {
+    const line = lines[end] ?? ''
+    if (end > at && isSkipped(line)) continue
+    if (!continued.test(line)) return { head: head + line, end: end + 1 }
+    head += line.replace(continued, '$1')
+  }
+  return { head, end: lines.length }
+}
+
+function isSkipped(line = ''): boolean {
+  return /^\s*(#|$)/.test(line)
 }
 
 function flagsOf(text: string): Pick<Instruction, 'flags' | 'text'> {
@@ -111,24 +136,4 @@ function listOf(text: string): readonly string[] | undefined {
   } catch {
     return undefined
   }
-}
-
-function takesHeredocs(keyword: string): boolean {
-  return keyword === 'RUN' || keyword === 'COPY' || keyword === 'ADD'
-}
-
-function heredocsOf(text: string, body: readonly string[]): readonly Heredoc[] {
-  const marks = [...text.matchAll(/<<(-?)(["']?)([A-Za-z_][A-Za-z0-9_.]*)\2/g)]
-  let at = 0
-  return marks.map(([, tabs, quote, name = '']) => {
-    const content: string[] = []
-    for (; at < body.length; at += 1) {
-      const line = tabs ? (body[at] ?? '').replace(/^\t+/, '') : (body[at] ?? '')
-      if (line === name) break
-      content.push(`${line}\n`)
-    }
-    const ended = at < body.length
-    at += 1
-    return { name, content: content.join(''), expands: quote === '', ended }
-  })
 }

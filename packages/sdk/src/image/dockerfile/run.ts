@@ -34,7 +34,7 @@ function commandOf(instruction: Instruction): string | string[] {
     throw refused(instruction, 'is empty', 'Give it a command.')
   }
   const [only] = heredocs
-  if (only && /^<<-?["']?[A-Za-z_][A-Za-z0-9_.]*["']?$/.test(text)) {
+  if (only?.mark === text) {
     const interpreter = /^#!\s*(\S.*)\n/.exec(only.content)
     if (!interpreter) return only.content
     // A here-document of another language: its first line says who reads it.

@@ -1,11 +1,12 @@
 /** One stage of a Dockerfile on its way to a description: instruction by instruction. */
+import { userName } from '@sandlot/protocol'
 import type { ImageDescription } from '../image.ts'
 import type { Context } from './context.ts'
 import { addSteps, copySteps } from './copy.ts'
 import { type Instruction, refused } from './instruction.ts'
 import { runStep } from './run.ts'
 import type { Variables } from './variables.ts'
-import { plain, rendered, type Word, wordOf, wordsOf } from './words.ts'
+import { plain, type Reading, rendered, type Word, wordOf, wordsOf } from './words.ts'
 
 export interface Stage {
   readonly name: string | undefined
@@ -34,11 +35,21 @@ const HANDLERS: Readonly<Record<string, Handler>> = {
   ARG: declareArguments,
   ENV: setEnvironment,
   LABEL: setLabels,
-  WORKDIR: (stage, { text }) => {
-    const { value, expand } = rendered(wordOf(text, stage.variables.lookup))
-    add(stage, { kind: 'workdir', path: value, ...(expand ? { expand } : {}) })
+  WORKDIR: (stage, instruction) => {
+    const [path, expand] = oneText(stage, instruction)
+    add(stage, { kind: 'workdir', path, ...expand })
   },
-  USER: (stage, instruction) => add(stage, { kind: 'user', user: textOf(stage, instruction) }),
+  USER: (stage, instruction) => {
+    const [user, expand] = oneText(stage, instruction)
+    if (!('expand' in expand) && !userName.safeParse(user).success) {
+      throw refused(
+        instruction,
+        `${JSON.stringify(user.slice(0, 64))} is not supported`,
+        'Write a name or number, or USER:GROUP.',
+      )
+    }
+    add(stage, { kind: 'user', user, ...expand })
+  },
   SHELL: (stage, instruction) => {
     if (!instruction.list?.length) throw needsList(instruction)
     stage.shell = instruction.list
@@ -66,9 +77,27 @@ export async function take(stage: Stage, instruction: Instruction): Promise<void
   )
 }
 
-/** The text of an instruction. @throws SandlotError where it hangs on a variable of the base image */
-export function textOf(stage: Stage, instruction: Instruction, text = instruction.text): string {
-  return closed(instruction, wordOf(text, stage.variables.lookup))
+/** What the words of an instruction are read with. */
+export function readingOf(instruction: Instruction, variables: Pick<Variables, 'lookup'>): Reading {
+  return {
+    lookup: variables.lookup,
+    escapeSign: instruction.escapeSign,
+    wrong: (problem) => refused(instruction, problem, WORDS_HINT),
+  }
+}
+
+/** The text of an instruction, which may be left to the daemon. */
+function oneText(
+  stage: Stage,
+  instruction: Instruction,
+): [text: string, expand: { readonly expand?: true }] {
+  if (instruction.text === '') {
+    throw refused(instruction, 'names nothing', `Write ${instruction.keyword} and a name.`)
+  }
+  const { values, expand } = rendered([
+    wordOf(instruction.text, readingOf(instruction, stage.variables)),
+  ])
+  return [values[0] ?? '', expand ? { expand } : {}]
 }
 
 /** A word without open variables. */
@@ -78,9 +107,12 @@ export function closed(instruction: Instruction, word: Word): string {
   throw refused(
     instruction,
     `uses $${found.open}, which this Dockerfile does not set`,
-    `Set it by ENV or ARG before this line; what the base image has for it is known in ENV and WORKDIR alone.`,
+    'Set it by ENV or ARG before this line; what the base image has for it is known in ENV, WORKDIR, USER, and in where COPY and ADD go and to whom.',
   )
 }
+
+const WORDS_HINT =
+  'A variable is $NAME, or in braces with a word for where it has no value (:-) or has one (:+), or a pattern (#, %, /).'
 
 function add(stage: Stage, step: Parameters<ImageDescription['with']>[0]): void {
   stage.description = stage.description.with(step)
@@ -94,13 +126,8 @@ function declareArguments(stage: Stage, instruction: Instruction): void {
 
 function setEnvironment(stage: Stage, instruction: Instruction): void {
   const pairs = assignmentsOf(stage, instruction)
-  const values = pairs.map(([name, word]) => [name, rendered(word)] as const)
-  const expand = values.some(([, value]) => value.expand)
-  const env = values.map(([name, value]) => [
-    name,
-    // In a step that expands, a known value's dollar signs are signs too.
-    expand && !value.expand ? value.value.replaceAll('$', '$$$$') : value.value,
-  ])
+  const { values, expand } = rendered(pairs.map(([, word]) => word))
+  const env = pairs.map(([name], at) => [name, values[at] ?? ''])
   add(stage, { kind: 'env', env: Object.fromEntries(env), ...(expand ? { expand } : {}) })
   for (const [name, word] of pairs) stage.variables.set(name, word)
 }
@@ -116,7 +143,8 @@ function setLabels(stage: Stage, instruction: Instruction): void {
 /** `NAME=value …`, or the old `NAME value`. */
 function assignmentsOf(stage: Stage, instruction: Instruction): (readonly [string, Word])[] {
   const old = /^([^\s=]+)\s+(.*)$/s.exec(instruction.text)
-  if (old) return [[old[1] ?? '', wordOf(old[2] ?? '', stage.variables.lookup)]]
+  const reading = readingOf(instruction, stage.variables)
+  if (old) return [[old[1] ?? '', wordOf(old[2] ?? '', reading)]]
   return pairsOf(stage, instruction, instruction.text).map(([name, word]) => {
     if (word) return [name, word] as const
     throw refused(instruction, `gives ${name} no value`, 'Write NAME=value.')
@@ -128,7 +156,7 @@ function pairsOf(
   instruction: Instruction,
   text: string,
 ): (readonly [name: string, value: Word | undefined])[] {
-  const pairs = wordsOf(text, stage.variables.lookup).map((word) => {
+  const pairs = wordsOf(text, readingOf(instruction, stage.variables)).map((word) => {
     const first = word.indexOf('=')
     if (first < 0) return [closed(instruction, word), undefined] as const
     return [closed(instruction, word.slice(0, first)), word.slice(first + 1)] as const

@@ -16,7 +16,8 @@ const PLATFORM: Readonly<Record<string, string>> = {
 export class Variables {
   readonly #given: Readonly<Record<string, string>>
   readonly #outer: Variables | undefined
-  readonly #arguments = new Map<string, Word>()
+  /** Null where one is declared and nobody gave it a value. */
+  readonly #arguments = new Map<string, Word | null>()
   readonly #environment: Map<string, Word>
   /** False where the base has no variables of its own. */
   readonly #baseHasOthers: boolean
@@ -39,8 +40,9 @@ export class Variables {
   declare(name: string, standard: Word | undefined): void {
     const given = this.#given[name]
     const before = this.#outer ? this.#outer.#arguments.get(name) : undefined
-    const value = given === undefined ? (standard ?? before ?? [PLATFORM[name] ?? '']) : [given]
-    this.#arguments.set(name, value)
+    const platform = PLATFORM[name]
+    const otherwise = standard ?? before ?? (platform === undefined ? null : [platform])
+    this.#arguments.set(name, given === undefined ? otherwise : [given])
   }
 
   set(name: string, value: Word): void {
@@ -53,14 +55,14 @@ export class Variables {
 
   readonly lookup: Lookup = (name) => {
     const value = this.#environment.get(name) ?? this.#arguments.get(name)
-    return value ?? (this.#baseHasOthers ? undefined : [''])
+    return value === undefined && !this.#baseHasOthers ? null : value
   }
 
   /** The `ARG`s as variables of a command; `ENV` outranks them. */
   forCommand(): Readonly<Record<string, string>> | undefined {
     const entries = [...this.#arguments]
-      .filter(([name, value]) => !this.#environment.has(name) && value.join('') !== '')
-      .map(([name, value]) => [name, value.join('')] as const)
+      .map(([name, value]) => [name, value?.join('') ?? ''] as const)
+      .filter(([name, value]) => !this.#environment.has(name) && value !== '')
     return entries.length > 0 ? Object.fromEntries(entries) : undefined
   }
 
