@@ -34,7 +34,7 @@ export async function openCoordinator(directory: string): Promise<CoordinatorAlo
     clock: systemClock,
     log: pino({ level: 'silent' }),
     room: ROOM,
-    poolTarget: 0,
+    pool: { min: 0, max: 0, idleMs: 600_000 },
     creationsMax: CREATIONS_MAX,
     checkpoints: new Checkpoints(join(directory, 'checkpoints')),
   })

@@ -12,8 +12,10 @@ import { Sandlot } from 'sandlot'
 import { childrenOf, commandOf, memoryOf } from './processes.ts'
 
 export interface RealDaemonOptions {
-  /** Blanks kept ready. Default 2. */
+  /** Blanks that wait. Default 2. */
   readonly pool?: number
+  /** All that wait. Default: those blanks alone, so that what lives can be counted. */
+  readonly poolMax?: number
   readonly environment?: Record<string, string>
   /** The data directory is a file system of this size. */
   readonly dataBytes?: number
@@ -85,14 +87,15 @@ export class RealDaemon {
   /** Starts it, or starts it again on the same directories and the same port. */
   async start(): Promise<void> {
     const port = this.url === '' ? '0' : new URL(this.url).port
+    const { pool = 2, poolMax = pool, environment } = this.#options
     const argv = [
       ...['--disable-warning=ExperimentalWarning', commandLine, 'serve', '--attached'],
-      ...['--port', port, '--pool', String(this.#options.pool ?? 2)],
+      ...['--port', port, '--pool', String(pool)],
       ...['--data-directory', this.dataDirectory, '--run-directory', this.runDirectory],
     ]
     const child = spawn(process.execPath, argv, {
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...this.#options.environment },
+      env: { ...process.env, SANDLOT_POOL_MAX: String(poolMax), ...environment },
     })
     this.#child = child
     createInterface({ input: child.stderr }).on('line', (line) => {

@@ -54,8 +54,8 @@ export const KEEP_WARM_DEFAULT_MS = 600_000
 export const SANDBOX_STATES = ['starting', 'running', 'paused', 'stopping', 'stopped'] as const
 export type SandboxState = (typeof SANDBOX_STATES)[number]
 
-/** How a sandbox came up: from a blank of the pool, by a start of its own, or from saved memory. */
-export const SANDBOX_ORIGINS = ['pool', 'cold', 'restored'] as const
+/** How a sandbox came up: from a blank of the pool, by a start of its own, or from saved memory, restored for it or ahead of need. */
+export const SANDBOX_ORIGINS = ['pool', 'cold', 'restored', 'restored-ahead'] as const
 export type SandboxOrigin = (typeof SANDBOX_ORIGINS)[number]
 
 /** How a sandbox ended. `expired`: its lifetime or keep-warm time was over. `shutdown`: its daemon was stopped. */

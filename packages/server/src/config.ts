@@ -1,7 +1,7 @@
 /** How a daemon is set up. The only file of this package that reads the environment. */
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
-import { parseSizeBytes, SandlotError } from '@sandlot/protocol'
+import { parseDurationMs, parseSizeBytes, SandlotError } from '@sandlot/protocol'
 import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
 
 /** Programs that the driver `gvisor` needs, as absolute paths. Default: the runtime's own (`SANDLOT_RUNSC`, …). */
@@ -23,8 +23,12 @@ export interface DaemonOptions {
   readonly gvisor: GvisorPrograms
   /** Name of this node in records and rows. Default `local`. */
   readonly node: string
-  /** Blanks kept ready. Default four a processor, at most 16. `SANDLOT_POOL` */
+  /** Blanks kept ready as long as there is any demand. Default four a processor, at most 16. 0: nothing waits. `SANDLOT_POOL` */
   readonly poolTarget: number
+  /** All that wait in the pool, as demand and a quarter of the memory allow. Default 1,024. `SANDLOT_POOL_MAX` */
+  readonly poolMax: number
+  /** Without any demand for so long nothing waits. Milliseconds; default ten minutes. `SANDLOT_POOL_IDLE` */
+  readonly poolIdleMs: number
   /** Sandboxes being started at once. Default two a processor: a start also waits. `SANDLOT_CREATIONS` */
   readonly creationsMax: number
   /** Room for requests, not for limits. Default 16 times the processors. `SANDLOT_CPUS` */
@@ -68,6 +72,8 @@ export function daemonOptions(
     gvisor: input.gvisor ?? {},
     node: input.node ?? 'local',
     poolTarget: number('SANDLOT_POOL', input.poolTarget, Math.min(16, 4 * cores), UP_TO_4096),
+    poolMax: number('SANDLOT_POOL_MAX', input.poolMax, POOL_MAX, UP_TO_4096),
+    poolIdleMs: input.poolIdleMs ?? durationOf(environment.SANDLOT_POOL_IDLE) ?? POOL_IDLE_MS,
     creationsMax: number('SANDLOT_CREATIONS', input.creationsMax, 2 * cores, {
       min: 1,
       max: 1_024,
@@ -98,6 +104,8 @@ interface Range {
   readonly whole: boolean
 }
 const UP_TO_4096: Range = { min: 0, max: 4_096, whole: true }
+const POOL_MAX = 1_024
+const POOL_IDLE_MS = 10 * 60_000
 
 /** The smaller of what the machine has and what this process may have. */
 function machineMemoryBytes(): number {
@@ -118,6 +126,15 @@ function sizeOf(text: string | undefined): number | undefined {
     return parseSizeBytes(text)
   } catch {
     throw refused('SANDLOT_IMAGE_BYTES', text, 'is not a size such as 100GiB')
+  }
+}
+
+function durationOf(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined
+  try {
+    return parseDurationMs(text)
+  } catch {
+    throw refused('SANDLOT_POOL_IDLE', text, 'is not a duration such as 10m')
   }
 }
 

@@ -186,7 +186,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
       memoryBytes: options.memoryBytes,
       sandboxes: options.sandboxesMax,
     },
-    poolTarget: options.poolTarget,
+    pool: { min: options.poolTarget, max: options.poolMax, idleMs: options.poolIdleMs },
     creationsMax: options.creationsMax,
     checkpoints,
     numbers: metrics,

@@ -68,6 +68,17 @@ export const SERVER_LIMITS = {
   layersAhead: 16,
   /** So many sandboxes in a row of one sort: what waits for another sort is given up, one at a time. */
   takesAlike: 4,
+  /** Takes from the pool within this time are one burst: what waits is to do for all of it. */
+  burstMs: 2_000,
+  /** How long a demand that was announced counts. */
+  expectMs: 60_000,
+  /** How often the pool looks whether demand has passed. */
+  poolLookMs: 1_000,
+  /** What waits in the pool takes no more of what the daemon gives in all. */
+  poolMemoryShare: 0.25,
+  /** What a blank takes of the machine's memory, and a copy of saved memory beside that memory. */
+  blankBytes: 12 * 2 ** 20,
+  copyBytes: 19 * 2 ** 20,
   /** How long the pool leaves the processors to whoever took a blank, before it starts the next. */
   refillDelayMs: 50,
   /** First wait after a failed refill of the pool; doubled each time up to the second. */

@@ -10,6 +10,7 @@ import {
 import { toSandlotError } from '../failure.ts'
 import { createNameLock } from '../name-lock.ts'
 import type { NodePort } from '../node/port.ts'
+import { announce } from './announce.ts'
 import { type CapacityShares, openCapacityShares } from './capacity-shares.ts'
 import { createRun } from './create-run.ts'
 import { openDeadlines } from './deadlines.ts'
@@ -78,7 +79,8 @@ export class Coordinator implements CoordinatorPort {
     const { engine } = this.#services
     await dropOrphans(engine)
     for await (const stored of allRecords(engine.kv)) {
-      if (stored.record.finished === null) await this.#registry.open(stored)
+      if (stored.record.finished !== null) continue
+      announce(this.#services, await this.#registry.open(stored))
     }
     await openNodeWatch(this.#services, this.#registry).start()
     await this.#shares.start()
@@ -117,7 +119,10 @@ export class Coordinator implements CoordinatorPort {
   putTasks(project: string, name: string, tasks: readonly TaskPut[]) {
     return this.#onLive(project, name, async (live) => {
       if (live === undefined) throw new SandlotError('run_closed', 'the run is over')
-      return tasks.length === 0 ? { added: 0, known: 0 } : await putTasks(live, tasks)
+      if (tasks.length === 0) return { added: 0, known: 0 }
+      const put = await putTasks(live, tasks)
+      announce(this.#services, live)
+      return put
     })
   }
 

@@ -2,6 +2,7 @@ import { SANDBOX_STATES, SERVING_STATES } from '@sandlot/protocol'
 import { Gauge, type Registry } from 'prom-client'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import type { Node } from '../node/node.ts'
+import type { PoolNumbers } from '../node/pool/pool.ts'
 import type { Serving } from '../serving.ts'
 
 export interface Watched {
@@ -51,18 +52,37 @@ export function watch(registry: Registry, { node, coordinator, serving, sockets 
     waiting: node.creations.waiting,
     max: node.creations.max,
   }))
-  gauges('pool_blanks', 'Blanks of the pool', 'state', () => {
-    const { ready, starting, target } = node.pool.numbers
-    return { ready, starting, target }
-  })
-  gauges('pool_takes', 'Blanks taken, times none was there, and blanks that failed', 'how', () => {
-    const { hits, misses, failures } = node.pool.numbers
-    return { hit: hits, miss: misses, failed: failures }
-  })
+  watchPool(gauges, node)
   watchRuns(gauge, gauges, coordinator)
 }
 
 type Numbers = Readonly<Record<string, number>>
+
+function watchPool(
+  gauges: (name: string, help: string, label: string, look: () => Numbers) => unknown,
+  node: Node,
+): void {
+  const levels = ({ ready, starting, target }: PoolNumbers) => ({ ready, starting, target })
+  const takes = ({ hits, misses, failures }: PoolNumbers) => {
+    return { hit: hits, miss: misses, failed: failures }
+  }
+  gauges('pool_blanks', 'Blanks of the pool', 'state', () => levels(node.pool.numbers))
+  gauges('pool_takes', 'Blanks taken, times none was there, and blanks that failed', 'how', () =>
+    takes(node.pool.numbers),
+  )
+  gauges('pool_copies', 'Copies of saved memory that are restored ahead of need', 'state', () =>
+    levels(node.pool.copies),
+  )
+  gauges(
+    'pool_copy_takes',
+    'Copies taken, times none was there, and copies that failed',
+    'how',
+    () => takes(node.pool.copies),
+  )
+  gauges('pool_bytes', 'Memory that the pool takes, and at the most may take', 'of', () => ({
+    ...node.pool.bytes,
+  }))
+}
 
 function watchRuns(
   gauge: (name: string, help: string, look: () => number) => unknown,

@@ -3,6 +3,7 @@ import type { Entry } from './entry.ts'
 import { seenBy } from './lend.ts'
 import { openNetwork } from './networks.ts'
 import { runOnRestore } from './on-restore.ts'
+import { BUILD } from './owners.ts'
 import type { AcquireRequest } from './port.ts'
 import { putOver, specFor } from './put-over.ts'
 import type { NodeParts } from './sandboxes.ts'
@@ -59,6 +60,11 @@ function memoryOf(
     await ownership.put(entry.record)
     return specFor(entry)
   }
-  const path = checkpoints.path(checkpoint)
-  return { path, ...(image === undefined ? {} : { cold: () => cold(image) }) }
+  // Whoever tries a snapshot out asks for no more of it.
+  const isWanted = checkpoints.isSnapshot(checkpoint) && request.owner !== BUILD
+  return {
+    path: checkpoints.path(checkpoint),
+    ...(isWanted ? { ahead: checkpoint } : {}),
+    ...(image === undefined ? {} : { cold: () => cold(image) }),
+  }
 }

@@ -1,4 +1,4 @@
-import { access, mkdir, readdir, rm } from 'node:fs/promises'
+import { access, mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandlotError } from '@sandlot/protocol'
 
@@ -17,6 +17,8 @@ export class Checkpoints {
   readonly #directory: string
   readonly #held = new Map<string, number>()
   readonly #removed = new Set<string>()
+  /** Told of each that goes, before its files do: resolves when nothing that waits is of it any more. */
+  onRemove: ((name: string) => Promise<void>) | undefined
 
   constructor(directory: string) {
     this.#directory = directory
@@ -51,17 +53,33 @@ export class Checkpoints {
     }
   }
 
+  /** Of all its files. */
+  async sizeBytes(name: string): Promise<number> {
+    const files = await readdir(this.path(name))
+    const sizes = files.map(async (file) => (await stat(join(this.path(name), file))).size)
+    return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+  }
+
+  /** Whether copies of it may be wanted at any time. */
+  isSnapshot(name: string): boolean {
+    return SNAPSHOT.test(name)
+  }
+
   /** Idempotent. */
   async remove(name: string): Promise<void> {
-    if (this.#held.has(name)) this.#removed.add(name)
-    else await rm(this.path(name), { recursive: true, force: true })
+    // From here on nothing more starts from it.
+    this.#removed.add(name)
+    await this.onRemove?.(name)
+    if (this.#held.has(name)) return
+    await rm(this.path(name), { recursive: true, force: true })
+    this.#removed.delete(name)
   }
 
   #letGo(name: string): void {
     const left = (this.#held.get(name) ?? 0) - 1
     if (left > 0) return void this.#held.set(name, left)
     this.#held.delete(name)
-    if (!this.#removed.delete(name)) return
+    if (!this.#removed.has(name)) return
     // What can't be removed now the next daemon removes.
     void this.remove(name).catch(() => {})
   }

@@ -2,7 +2,7 @@ import type { Flag } from '@sandlot/protocol'
 import type { Fate } from '@sandlot/runtime'
 import type { Entry } from './entry.ts'
 import type { OwnershipRecord } from './ownership.ts'
-import type { SandboxEnded } from './port.ts'
+import type { ReleaseRequest, SandboxEnded } from './port.ts'
 
 /** The ending of a sandbox that ran. The fate of one that died before it was stopped is its own. */
 export function endedOf(
@@ -47,6 +47,18 @@ export function neverRan(
     atMs: how.atMs,
     flags: [],
     usage: NO_USAGE,
+  }
+}
+
+/** The answer for one that nobody remembers. */
+export function unheardOf(
+  { sandbox, epoch = 0 }: ReleaseRequest,
+  { node, atMs }: { readonly node: string; readonly atMs: number },
+): SandboxEnded {
+  return {
+    ...{ sandbox, node, project: '', owner: '', epoch, image: '' },
+    ...{ kind: 'stopped', asked: true, detail: 'no such sandbox is known here' },
+    ...{ atMs, flags: [], usage: NO_USAGE },
   }
 }
 

@@ -36,7 +36,7 @@ async function setup(options: FakeDriverOptions = {}) {
       clock,
       log: pino({ level: 'silent' }),
       room: { cpus: 4, memoryBytes: 2 ** 32, sandboxes: 1 },
-      poolTarget: 0,
+      pool: { min: 0, max: 0, idleMs: 600_000 },
       creationsMax: 4,
       checkpoints: new Checkpoints(checkpointDirectory),
     })

@@ -209,7 +209,7 @@ test('the pool refills behind what is taken, and rests after failures', async ()
       starts += 1
       return fail ? 'fail' : undefined
     },
-    node: { poolTarget: 2 },
+    node: { pool: { min: 2, max: 8, idleMs: 600_000 } },
   })
   at.node.fill()
   await until(() => at.node.pool.numbers.ready === 2)

@@ -14,20 +14,22 @@ import { SERVER_LIMITS } from '../limits.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
-import { NO_USAGE } from './ended.ts'
+import { unheardOf } from './ended.ts'
 import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
+import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
-import { BlankPool } from './pool.ts'
+import { type PoolSettings, SandboxPool } from './pool/pool.ts'
 import type {
   AcquireRequest,
   EnterPhaseRequest,
+  ExpectRequest,
   NodeCapacity,
   NodeExecEnd,
   NodeExecRequest,
@@ -56,7 +58,7 @@ export interface NodeOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly room: RoomSize
-  readonly poolTarget: number
+  readonly pool: PoolSettings
   readonly creationsMax: number
   readonly checkpoints: Checkpoints
   readonly numbers?: NodeNumbers
@@ -69,7 +71,7 @@ export class Node implements NodePort {
   readonly node: string
   readonly sandboxes: NodeSandboxes
   readonly commands: Commands
-  readonly pool: BlankPool
+  readonly pool: SandboxPool
   readonly room: Room
   readonly creations: Creations
   readonly endingsKnown: Endings
@@ -89,12 +91,14 @@ export class Node implements NodePort {
   }
 
   static async open(options: NodeOptions): Promise<Node> {
-    const { engine, driver, clock, log } = options
+    const { engine, driver, clock, log, checkpoints } = options
     const creations = new Creations(options.creationsMax)
-    const pool = new BlankPool({ driver, creations, clock, log, target: options.poolTarget })
+    const room = new Room(options.room)
+    const parts = { driver, creations, checkpoints, room, clock, log }
+    const pool = new SandboxPool({ ...parts, settings: options.pool })
     return new Node({
       ...options,
-      room: new Room(options.room),
+      room,
       starter: { driver, pool, creations, log },
       ownership: new Ownership(engine),
       endings: await Endings.open(engine),
@@ -117,6 +121,10 @@ export class Node implements NodePort {
     return entry.view()
   }
 
+  expect(request: ExpectRequest): Promise<void> {
+    return expectSandboxes(this.#parts, request)
+  }
+
   async release(request: ReleaseRequest, wait?: NodeWait): Promise<SandboxEnded> {
     const { sandbox, epoch, reason, by } = request
     const stop = { kind: 'stopped', detail: reason, untold: by === 'other' } as const
@@ -124,7 +132,7 @@ export class Node implements NodePort {
       this.sandboxes.end(sandbox, stop, epoch === undefined ? {} : { epoch }),
       wait,
     )
-    return ended ?? this.#unheardOf(request)
+    return ended ?? unheardOf(request, { node: this.node, atMs: this.#parts.clock.now() })
   }
 
   async exec(request: NodeExecRequest, wait?: NodeWait): Promise<NodeExecEnd> {
@@ -222,7 +230,7 @@ export class Node implements NodePort {
     }
   }
 
-  /** Begins to keep blanks ready. */
+  /** Begins to keep sandboxes ready. */
   fill(): void {
     this.pool.fill()
   }
@@ -263,23 +271,6 @@ export class Node implements NodePort {
       if (!(error instanceof GuestError && error.code === 'exists')) throw error
     }
     entry.gradeOpened = true
-  }
-
-  #unheardOf({ sandbox, epoch = 0 }: ReleaseRequest): SandboxEnded {
-    return {
-      sandbox,
-      node: this.node,
-      project: '',
-      owner: '',
-      epoch,
-      image: '',
-      kind: 'stopped',
-      asked: true,
-      detail: 'no such sandbox is known here',
-      atMs: this.#parts.clock.now(),
-      flags: [],
-      usage: NO_USAGE,
-    }
   }
 }
 

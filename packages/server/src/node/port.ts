@@ -36,6 +36,12 @@ export interface NodePort {
   acquire(request: AcquireRequest, wait?: NodeWait): Promise<NodeSandbox>
 
   /**
+   * Announces sandboxes that are about to be asked for, so that some of them wait. A hint: nothing is promised, and after a minute it is
+   * forgotten. Told again under the same name it takes the place of what was told before.
+   */
+  expect(request: ExpectRequest): Promise<void>
+
+  /**
    * Ends a sandbox and removes what it left, or the creation under way. Idempotent: asked again it tells the same ending while that
    * is remembered (about an hour). An unknown id is answered with the ending `stopped` and no usage.
    */
@@ -146,6 +152,15 @@ export interface AcquireRequest {
   readonly onRestore?: RestoreCommand
   /** The sandbox that it is a copy of. */
   readonly parent?: string
+}
+
+/** Sandboxes alike that are about to be asked for. */
+export interface ExpectRequest
+  extends Pick<AcquireRequest, 'image' | 'resources' | 'checkpoint' | 'checkpointable'> {
+  /** Of whoever announces them. */
+  readonly name: string
+  /** Default: as many as blanks wait at first. */
+  readonly count?: number
 }
 
 /** A sandbox that lives, or is being created. */

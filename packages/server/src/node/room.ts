@@ -18,6 +18,8 @@ export class Room {
   readonly size: RoomSize
   #used: RoomSize = { cpus: 0, memoryBytes: 0, sandboxes: 0 }
   readonly #waiting: Waiting[] = []
+  /** Told whenever another amount of it is used. */
+  onUse: (() => void) | undefined
 
   constructor(size: RoomSize) {
     this.size = size
@@ -132,6 +134,7 @@ export class Room {
       memoryBytes: used.memoryBytes + sign * need.memoryBytes,
       sandboxes: used.sandboxes + sign * need.sandboxes,
     }
+    this.onUse?.()
   }
 
   #checkEver(need: RoomSize): void {

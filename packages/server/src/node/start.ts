@@ -1,9 +1,11 @@
-import type { SandboxOrigin } from '@sandlot/protocol'
+import type { Resources, SandboxOrigin } from '@sandlot/protocol'
 import {
+  type Blank,
   DriverError,
   NETWORK_LIMITS,
   type RuntimeDriver,
   type Sandbox,
+  type SandboxLimits,
   type SandboxSpec,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
@@ -12,7 +14,7 @@ import type { Creations } from './creations.ts'
 import { memoryTransferMs } from './memory-time.ts'
 import { hasNetwork } from './networks.ts'
 import type { OwnershipRecord } from './ownership.ts'
-import type { BlankPool } from './pool.ts'
+import type { SandboxPool } from './pool/pool.ts'
 
 export interface Started {
   readonly sandbox: Sandbox
@@ -22,14 +24,16 @@ export interface Started {
 /** Where the memory to start from is. */
 export interface SavedMemory {
   readonly path: string
+  /** The name of a copy's kind in the pool; undefined: none of it waits there. */
+  readonly ahead?: string
   /** What is started where it can't be restored; undefined: nothing. */
   readonly cold?: () => Promise<SandboxSpec>
 }
 
-/** Starts sandboxes: from the pool where it has a blank, else cold. */
+/** Starts sandboxes: from the pool where it has one, else cold or from saved memory. */
 export interface Starter {
   readonly driver: RuntimeDriver
-  readonly pool: BlankPool
+  readonly pool: SandboxPool
   readonly creations: Creations
   readonly log: Logger
 }
@@ -44,7 +48,8 @@ export async function startSandbox(
   const late = AbortSignal.timeout(SERVER_LIMITS.createMs + transferMs)
   const signal = AbortSignal.any([aborted, late])
   if (memory) return await fromMemory(starter, spec, memory, signal)
-  const dressed = spec.checkpointable ? undefined : await fromPool(starter, spec, signal)
+  const blank = spec.checkpointable ? undefined : starter.pool.take(spec)
+  const dressed = await checkout(starter, blank, spec, signal)
   if (dressed) return { sandbox: dressed, origin: 'pool' }
   return await startCold(starter, spec, signal)
 }
@@ -71,9 +76,14 @@ export async function restoreSandbox(
 async function fromMemory(
   starter: Starter,
   spec: SandboxSpec,
-  { path, cold }: SavedMemory,
+  { path, ahead, cold }: SavedMemory,
   signal: AbortSignal,
 ): Promise<Started> {
+  const { layers, limits } = spec
+  const copy =
+    ahead === undefined ? undefined : starter.pool.takeCopy({ checkpoint: ahead, layers, limits })
+  const taken = await checkout(starter, copy, spec, signal)
+  if (taken) return { sandbox: taken, origin: 'restored-ahead' }
   try {
     return { sandbox: await restoreSandbox(starter, spec, path, signal), origin: 'restored' }
   } catch (error) {
@@ -84,40 +94,43 @@ async function fromMemory(
   }
 }
 
-/** A blank may have died unnoticed: then a cold start is the second try. */
-async function fromPool(
-  { driver, pool, log }: Starter,
+/** One that waited may have died unnoticed: then a start of its own is the second try. */
+async function checkout(
+  { driver, log }: Starter,
+  blank: Blank | undefined,
   spec: SandboxSpec,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
-  const blank = pool.take(spec)
   if (!blank) return undefined
   try {
     return await driver.checkout(blank, spec, { signal })
   } catch (error) {
     if (signal.aborted || !(error instanceof DriverError)) throw error
-    log.warn({ err: error, sandbox: spec.id }, 'a blank could not be dressed')
+    log.warn({ err: error, sandbox: spec.id }, 'one that waited could not be taken')
     return undefined
   }
 }
 
 /** What the driver is told of a sandbox. */
 export function specOf(record: OwnershipRecord, layers: SandboxSpec['layers']): SandboxSpec {
-  const { resources } = record
   return {
     id: record.sandbox,
     layers,
     hostname: record.hostname,
-    limits: {
-      memoryBytes: resources.memory.limit,
-      cpus: resources.cpu.limit,
-      pidsMax: resources.pids,
-      diskBytes: resources.disk,
-      nofileMax: SERVER_LIMITS.nofile,
-    },
+    limits: limitsOf(record.resources),
     detachedMs: record.keepWarmMs ?? SERVER_LIMITS.detachedMs,
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),
     ...(hasNetwork(record) ? { relayPort: NETWORK_LIMITS.port } : {}),
     ...(record.checkpointable ? { checkpointable: true } : {}),
+  }
+}
+
+export function limitsOf({ memory, cpu, pids, disk }: Resources): SandboxLimits {
+  return {
+    memoryBytes: memory.limit,
+    cpus: cpu.limit,
+    pidsMax: pids,
+    diskBytes: disk,
+    nofileMax: SERVER_LIMITS.nofile,
   }
 }

@@ -6,6 +6,7 @@ import type { FakeScript } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
 import { startTestDaemon, type TestDaemon } from '../testing/daemon.ts'
 import { smallTar } from '../testing/tar.ts'
+import { until } from '../testing/until.ts'
 
 const LISTENS = '   6: 00000000:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n'
 
@@ -55,6 +56,20 @@ test('a template with memory is what start began, once it was ready', async () =
   const snapshot = `/v1/snapshots/${template.snapshot}`
   expect(await at.ask('DELETE', snapshot)).toMatchObject({ code: 'snapshot_in_use' })
   expect((await at.ask('DELETE', `/v1/templates/${template.id}`)).status).toBe(204)
+  expect(await saved(at)).toEqual([])
+})
+
+test('a template that is prepared finds copies restored ahead', async () => {
+  await using at = await startTestDaemon({ ...server(), daemon: { poolTarget: 2 } })
+  const { template } = await prepare(at, { start: ['serve'] })
+  const waiting = () =>
+    at.driver.machine.all().filter(({ restored, dressed }) => restored && !dressed)
+  await until(() => waiting().length === 2)
+  const created = await at.ask('POST', '/v1/sandboxes', { json: { from: template.id } })
+  expect(created.json).toMatchObject({ origin: 'restored-ahead' })
+  await at.ask('DELETE', `/v1/sandboxes/${(created.json as SandboxView).id}`)
+  expect((await at.ask('DELETE', `/v1/templates/${template.id}`)).status).toBe(204)
+  expect(waiting()).toEqual([])
   expect(await saved(at)).toEqual([])
 })
 

@@ -13,6 +13,14 @@ export function templateMemory(services: () => SnapshotServices): TemplateMemory
   return {
     save: (wanted, wait) => save(services(), wanted, wait),
     has: (project, snapshot) => services().snapshots.find(project, snapshot) !== undefined,
+    announce: (project, snapshot) => {
+      const { node, snapshots } = services()
+      const { memory } = snapshots.find(project, snapshot) ?? {}
+      if (!memory) return
+      const { checkpoint, below: image, resources } = memory
+      // A hint, which may be lost.
+      node.expect({ name: snapshot, checkpoint, image, resources }).catch(() => {})
+    },
     drop: async (project, snapshot) => {
       try {
         await services().snapshots.remove(project, snapshot, false)

@@ -21,6 +21,8 @@ export interface TemplateMemory {
   /** Starts what a template's memory holds in a sandbox over an image, waits until it is ready and saves it. Returns the snapshot's id. */
   save(wanted: WantedMemory, wait: MemoryWait): Promise<string>
   has(project: string, snapshot: string): boolean
+  /** Sandboxes are about to start from it. */
+  announce(project: string, snapshot: string): void
   /** Removes one that nothing uses. */
   drop(project: string, snapshot: string): Promise<void>
 }
@@ -77,36 +79,9 @@ export class Templates {
 
   /** Prepares, or finds what is prepared. Fails as a build does, or as the start of what a memory snapshot holds. */
   async prepare(project: string, input: TemplateCreate, wait: BuildWait): Promise<TemplateRecord> {
-    // Nothing is built for what nothing could start from.
-    completeResources(input.resources)
-    const resolveId: ResolveId = (id) => this.#options.imageOf(project, id)
-    const image = await this.#options.images.build(input.source, { ...wait, resolveId })
-    const id = templateId(project, image.id, input)
-    const found = await this.find(project, id)
-    if (found && (await this.#keep(found))) return await this.#named(found, input)
-    const saved = await this.#saving.run(id, wait, async ({ signal, log }) => {
-      const kind = input.snapshot ?? 'filesystem'
-      const snapshot =
-        kind === 'memory'
-          ? await this.#options.memory.save(
-              { project, template: id, image: image.id, input },
-              { signal, onLog: log },
-            )
-          : undefined
-      return await this.#save({
-        id,
-        project,
-        kind,
-        image: image.id,
-        ...(snapshot === undefined ? {} : { snapshot }),
-        ...(input.resources ? { resources: input.resources } : {}),
-        ...(input.name === undefined ? {} : { name: input.name }),
-        tags: input.tags ?? {},
-        createdAtMs: this.#options.now(),
-      })
-    })
-    // Somebody else may have begun it, under another name.
-    return await this.#named(saved, input)
+    const record = await this.#prepared(project, input, wait)
+    if (record.snapshot !== undefined) this.#options.memory.announce(project, record.snapshot)
+    return record
   }
 
   /** By id, or else by name. Throws `template_unknown`. */
@@ -150,6 +125,43 @@ export class Templates {
   madeOf(snapshot: string): string | undefined {
     const found = [...this.#snapshots].find(([, each]) => each === snapshot)
     return found?.[0].split('/').at(-1)
+  }
+
+  async #prepared(
+    project: string,
+    input: TemplateCreate,
+    wait: BuildWait,
+  ): Promise<TemplateRecord> {
+    // Nothing is built for what nothing could start from.
+    completeResources(input.resources)
+    const resolveId: ResolveId = (id) => this.#options.imageOf(project, id)
+    const image = await this.#options.images.build(input.source, { ...wait, resolveId })
+    const id = templateId(project, image.id, input)
+    const found = await this.find(project, id)
+    if (found && (await this.#keep(found))) return await this.#named(found, input)
+    const saved = await this.#saving.run(id, wait, async ({ signal, log }) => {
+      const kind = input.snapshot ?? 'filesystem'
+      const snapshot =
+        kind === 'memory'
+          ? await this.#options.memory.save(
+              { project, template: id, image: image.id, input },
+              { signal, onLog: log },
+            )
+          : undefined
+      return await this.#save({
+        id,
+        project,
+        kind,
+        image: image.id,
+        ...(snapshot === undefined ? {} : { snapshot }),
+        ...(input.resources ? { resources: input.resources } : {}),
+        ...(input.name === undefined ? {} : { name: input.name }),
+        tags: input.tags ?? {},
+        createdAtMs: this.#options.now(),
+      })
+    })
+    // Somebody else may have begun it, under another name.
+    return await this.#named(saved, input)
   }
 
   #all(below: string): AsyncGenerator<TemplateRecord> {

@@ -30,7 +30,7 @@ export async function openNode(
     clock: systemClock,
     log: pino({ level: 'silent' }),
     room: { cpus: 4, memoryBytes: 2 ** 32, sandboxes: 100 },
-    poolTarget: 0,
+    pool: { min: 0, max: 0, idleMs: 600_000 },
     creationsMax: 4,
     checkpoints: new Checkpoints(`${directory}/checkpoints`),
     ...options.node,

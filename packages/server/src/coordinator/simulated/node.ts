@@ -2,6 +2,7 @@ import { type SandboxEnding, SandlotError } from '@sandlot/protocol'
 import type {
   AcquireRequest,
   EnterPhaseRequest,
+  ExpectRequest,
   GraderWorld,
   NodeCapacity,
   NodeExecEnd,
@@ -29,6 +30,8 @@ export class SimulatedNode implements NodePort {
   readonly living = new Map<string, NodeSandbox>()
   /** Every sandbox that ever was, also those that ended. */
   readonly acquired: string[] = []
+  /** What was announced, in order. */
+  readonly expected: ExpectRequest[] = []
   /** Commands that were really started, in order. */
   readonly started: NodeExecRequest[] = []
   readonly killed: string[] = []
@@ -71,6 +74,10 @@ export class SimulatedNode implements NodePort {
     this.living.set(sandbox, made)
     this.acquired.push(sandbox)
     return made
+  }
+
+  async expect(request: ExpectRequest): Promise<void> {
+    this.expected.push(request)
   }
 
   async release({ sandbox, reason, by }: ReleaseRequest): Promise<SandboxEnded> {

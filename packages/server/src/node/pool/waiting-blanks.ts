@@ -1,5 +1,6 @@
 import type { Blank, BlankOptions, Layer, SandboxSpec, WorldAhead } from '@sandlot/runtime'
-import { SERVER_LIMITS } from '../limits.ts'
+import { SERVER_LIMITS } from '../../limits.ts'
+import type { Stock } from './shelf.ts'
 
 /** What a blank is started with of the sandbox that it will become. */
 export type Kit = Pick<BlankOptions, 'layers' | 'world'>
@@ -17,7 +18,7 @@ interface Waiting {
  * The blanks that wait, longest first. They are made for those who come next, who are likely to want what the last one did: all have its
  * layers, and half of them its open world, so that a checkout has next to nothing to do. The other half can become anything.
  */
-export class WaitingBlanks {
+export class WaitingBlanks implements Stock<Kit, Wanted> {
   readonly #ready = new Map<Blank, Waiting>()
   #wanted: WorldAhead | undefined
   #sort = ''
@@ -47,12 +48,6 @@ export class WaitingBlanks {
     return this.#ready.delete(blank)
   }
 
-  removeAll(): Blank[] {
-    const blanks = [...this.#ready.keys()]
-    this.#ready.clear()
-    return blanks
-  }
-
   /** The one with the least left to do; undefined where none can become what is wanted. */
   take({ layers, limits, hostname }: Wanted): Blank | undefined {
     const sort = sortOf({ layers, limits, hostname })
@@ -72,6 +67,13 @@ export class WaitingBlanks {
   takeStale(): Blank | undefined {
     if (this.#alike < SERVER_LIMITS.takesAlike) return undefined
     const blank = this.#find(({ sort }) => sort !== undefined && sort !== this.#sort)
+    if (blank) this.#ready.delete(blank)
+    return blank
+  }
+
+  /** What can become anything stays longest. */
+  takeSpare(): Blank | undefined {
+    const blank = this.#find(({ sort }) => sort !== undefined) ?? this.#find(() => true)
     if (blank) this.#ready.delete(blank)
     return blank
   }

@@ -1,6 +1,6 @@
 import type { Blank, Layer, WorldAhead } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
-import { SERVER_LIMITS } from '../limits.ts'
+import { SERVER_LIMITS } from '../../limits.ts'
 import { WaitingBlanks } from './waiting-blanks.ts'
 
 const blankOf = (hostId: string): Blank => ({ hostId, gone: new Promise(() => {}) })
@@ -56,4 +56,13 @@ test('what was made for others goes once they have stayed away', () => {
   waiting.take(box('b'))
   expect(waiting.takeStale()?.hostId).toBe('stale')
   expect(waiting.takeStale()).toBeUndefined()
+})
+
+test('where there are too many those of one sort go first', () => {
+  const waiting = new WaitingBlanks()
+  waiting.add(blankOf('plain'), {})
+  waiting.add(blankOf('open'), { world: box('a') })
+  waiting.add(blankOf('mounted'), { layers: layersOf('a') })
+  const spared = [1, 2, 3, 4].map(() => waiting.takeSpare()?.hostId)
+  expect(spared).toEqual(['open', 'plain', 'mounted', undefined])
 })
