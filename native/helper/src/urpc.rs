@@ -3,7 +3,7 @@
 
 use crate::fail::Fail;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ pub struct Urpc {
 
 impl Urpc {
     pub fn connect(path: &str, deadline: Instant) -> Result<Urpc, Fail> {
-        let stream = UnixStream::connect(path).map_err(|error| Fail::io("control", error))?;
+        let stream = uninterrupted(|| UnixStream::connect(path))
+            .map_err(|error| Fail::io("control", error))?;
         Ok(Urpc { stream, deadline })
     }
 
@@ -49,7 +50,8 @@ impl Urpc {
         let mut chunk = [0u8; 4096];
         loop {
             self.set_timeouts()?;
-            let count = self.stream.read(&mut chunk).map_err(|error| Fail::io("control", error))?;
+            let count = uninterrupted(|| self.stream.read(&mut chunk))
+                .map_err(|error| Fail::io("control", error))?;
             bytes.extend_from_slice(&chunk[..count]);
             match serde_json::from_slice(&bytes) {
                 Ok(value) => return Ok(value),
@@ -86,7 +88,24 @@ fn send_with_descriptor(stream: &UnixStream, bytes: &[u8], fd: BorrowedFd) -> Re
         (*header).cmsg_type = libc::SCM_RIGHTS;
         (*header).cmsg_len = libc::CMSG_LEN(size_of::<i32>() as u32) as usize;
         libc::CMSG_DATA(header).cast::<i32>().write_unaligned(fd.as_raw_fd());
-        libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
+        uninterrupted(|| match libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) {
+            sent if sent < 0 => Err(std::io::Error::last_os_error()),
+            sent => Ok(sent as usize),
+        })
     };
-    if sent == bytes.len() as isize { Ok(()) } else { Err(Fail::errno("control", "sendmsg")) }
+    match sent {
+        Ok(sent) if sent == bytes.len() => Ok(()),
+        Ok(_) => Err(Fail::new("control", "sendmsg sent nothing")),
+        Err(error) => Err(Fail::new("control", format!("sendmsg: {error}"))),
+    }
+}
+
+/// A machine or a process that was stopped and goes on interrupts what waits with a timeout.
+fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
+import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { temporaryDirectory } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
@@ -65,6 +67,27 @@ describe.skipIf(!built)(`the host helper${built ? '' : `: ${program} is not buil
     expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toBe('')
     process.kill(Number(pid), 'SIGKILL')
     await expect(hanging).rejects.toMatchObject({ stage: 'create' })
+  })
+
+  test('a runtime that is asked is waited for also where the helper was stopped meanwhile', async () => {
+    await using each = await setup()
+    const asked = Promise.withResolvers<Socket>()
+    await using server = createServer((socket) => socket.once('data', () => asked.resolve(socket)))
+    server.listen(each.path('control'))
+    await once(server, 'listening')
+    const held = each.helper.hold({
+      ...{ controlSocket: each.path('control'), sentryPid: 2 ** 30, deadlineMs: 5000 },
+    })
+    const socket = await asked.promise
+    const pid = each.helper.pid as number
+    const stateOf = async () =>
+      /^State:\s+(\S)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]
+    process.kill(pid, 'SIGSTOP')
+    await expect.poll(stateOf).toBe('T')
+    process.kill(pid, 'SIGCONT')
+    await expect.poll(stateOf).toBe('S')
+    socket.end(JSON.stringify({ success: true, result: null }))
+    await held
   })
 
   test('tells the last words of what failed', async () => {
