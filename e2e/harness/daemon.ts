@@ -170,8 +170,11 @@ export class RealDaemon {
 
   /** What a daemon that is over left: processes, cgroups, mounts, FIFOs, temporary files. One line each. */
   async leaks(): Promise<readonly string[]> {
+    const dataDirectory = join(this.dataDirectory, 'runtime')
     const ofDrivers = await Promise.all(
-      (await this.#stateDirectories()).map((stateDirectory) => findLeaks({ stateDirectory })),
+      (await this.#stateDirectories()).map((stateDirectory) =>
+        findLeaks({ stateDirectory, dataDirectory }),
+      ),
     )
     const helpers = [...this.#helpers].filter((pid) => commandOf(pid).includes('sandlot-helper'))
     const files = await readdir(this.dataDirectory, { recursive: true })

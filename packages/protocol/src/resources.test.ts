@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { completeResources, RESOURCES_DEFAULT } from './resources.ts'
+import { completeResources, diskMediumOf, RESOURCES_DEFAULT } from './resources.ts'
 
 const MIB = 2 ** 20
 
@@ -19,16 +19,16 @@ test('a disk takes half of a small memory limit', () => {
 })
 
 test.each([
-  [256, 1_024, 'Raise the memory to 1366MiB, or lower the disk to 192MiB'],
-  [1_001, 2_048, 'Raise the memory to 2731MiB, or lower the disk to 750MiB'],
-])('a disk too large for its memory of %d MiB says both ways out', (memory, disk, ways) => {
-  expect(() => sized(memory, disk)).toThrow(ways)
-  const [, memoryMib, diskMib] = /memory to (\d+)MiB, .* disk to (\d+)MiB/.exec(ways) ?? []
-  expect(sized(Number(memoryMib), disk).disk).toBe(disk * MIB)
-  expect(sized(memory, Number(diskMib)).memory.limit).toBe(memory * MIB)
+  [256, 192, 'memory'],
+  [256, 193, 'disk'],
+  [1_024, undefined, 'memory'],
+  [96, 51_200, 'disk'],
+] as const)('of a memory of %d MiB a disk of %s MiB is in %s', (memoryMib, diskMib, medium) => {
+  const { memory, disk } = sized(memoryMib, diskMib)
+  expect(diskMediumOf({ memoryBytes: memory.limit, diskBytes: disk })).toBe(medium)
 })
 
-test('sizes are said as people say them', () => {
-  expect(() => sized(256, 1_024)).toThrow(/1 GiB does not fit in a memory limit of 256 MiB/)
+test('what is too small is said as people say it', () => {
   expect(() => sized(1)).toThrow(/a limit of 1 MiB is below the least, 96MiB/)
+  expect(() => sized(256, 0)).toThrow(/resources.disk: below the least, 1MiB/)
 })

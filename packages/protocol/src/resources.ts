@@ -22,7 +22,8 @@ const requestedBytes = z.union([
 
 /**
  * What a sandbox may use. Defaults: cpu `{ request: 0.1, limit: 2 }`, memory `{ request: '20MiB', limit: '1GiB' }`,
- * disk `'512MiB'` (held in memory, counted in the memory limit), pids 256.
+ * disk `'512MiB'`, pids 256. A disk of up to three quarters of the memory limit is held in memory and counted in that limit; a larger one
+ * is on the machine's disk, and counted against what is free there.
  */
 export const resources = z
   .object({
@@ -50,8 +51,20 @@ export const RESOURCES_DEFAULT: Resources = {
   pids: 256,
 }
 
+/** Where the writable files of a sandbox are: in its memory, or in a file on the machine's disk. */
+export const DISK_MEDIA = ['memory', 'disk'] as const
+export type DiskMedium = (typeof DISK_MEDIA)[number]
+
 /** The most of a memory limit that the disk may take: processes need the rest. */
 const DISK_SHARE_MAX = 0.75
+
+/** What fits into the memory limit is held in memory, which is faster and starts at once. */
+export function diskMediumOf(size: {
+  readonly diskBytes: number
+  readonly memoryBytes: number
+}): DiskMedium {
+  return size.diskBytes <= size.memoryBytes * DISK_SHARE_MAX ? 'memory' : 'disk'
+}
 
 /** Smallest memory limit with which the agent, its worlds and one small process live. */
 export const MEMORY_BYTES_MIN = 96 * 2 ** 20
@@ -73,19 +86,7 @@ export function completeResources(input: z.output<typeof resources> | undefined)
     throw refused(`resources.memory: a limit of ${limit} is below the least, 96MiB`)
   }
   if (complete.disk < 2 ** 20) throw refused('resources.disk: below the least, 1MiB')
-  if (complete.disk > memory.limit * DISK_SHARE_MAX) throw diskTooLarge(complete)
   return complete
-}
-
-/** Both ways out are in whole MiB, so that either can be typed as it is said. */
-function diskTooLarge({ disk, memory }: Resources): SandlotError {
-  const memoryMib = Math.ceil(disk / DISK_SHARE_MAX / 2 ** 20)
-  const diskMib = Math.floor((memory.limit * DISK_SHARE_MAX) / 2 ** 20)
-  return refused(
-    `resources.disk: ${formatSize(disk)} does not fit in a memory limit of ${formatSize(memory.limit)}: ` +
-      'the disk is held in memory, and takes at most three quarters of the limit. ' +
-      `Raise the memory to ${memoryMib}MiB, or lower the disk to ${diskMib}MiB`,
-  )
 }
 
 function refused(message: string): SandlotError {

@@ -4,7 +4,7 @@ import { environment, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { networkPolicy, networkView } from './network.ts'
 import { durationOf } from './quantity.ts'
-import { resources } from './resources.ts'
+import { DISK_MEDIA, resources } from './resources.ts'
 import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
 
@@ -84,6 +84,8 @@ export const sandboxView = z.object({
     disk: z.number(),
     pids: z.number(),
   }),
+  /** Where its writable files are: in its memory, or on the machine's disk. */
+  diskMedium: z.enum(DISK_MEDIA),
   tags,
   env: z.record(z.string(), z.string()),
   workdir: z.string(),
@@ -106,6 +108,8 @@ export const sandboxView = z.object({
       cpuMs: z.number(),
       memoryBytes: z.number(),
       memoryPeakBytes: z.number(),
+      /** What its writable files take, in memory or on disk. */
+      diskBytes: z.number(),
       /** To and from other hosts. */
       networkBytes: z.number(),
     })

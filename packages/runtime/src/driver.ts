@@ -52,15 +52,18 @@ export interface Layer {
 /** Limits in force for a sandbox; every field is set by the caller, no defaults below this line. */
 export interface SandboxLimits {
   /**
-   * Of processes and writable files together, and what the processes see as the machine's memory. What the runtime itself needs comes
-   * on top. `diskBytes` is at most three quarters of it.
+   * Of processes, and of writable files that are held in memory, and what the processes see as the machine's memory. What the runtime
+   * itself needs comes on top.
    */
   readonly memoryBytes: number
   /** Processors, may be a fraction; the quota of the host cgroup. */
   readonly cpus: number
   /** Processes inside, over all users. */
   readonly pidsMax: number
-  /** Size of the main world's writable layer. A grader's own layer and shared memory are sized from it. */
+  /**
+   * Size of the main world's writable layer; a grader's own layer is sized from it. What doesn't fit into the memory limit is on the
+   * machine's disk (`diskMediumOf`): there its pages are the kernel's cache, which the memory limit never has to hold.
+   */
   readonly diskBytes: number
   /** Open files of one process. */
   readonly nofileMax: number
@@ -148,12 +151,23 @@ export interface Fate {
   readonly usage: Usage
 }
 
-/** From the host's cgroup; zero where the machine doesn't account it. */
+/** From the host; zero where the machine doesn't account it. */
 export interface Usage {
   readonly cpuMs: number
-  /** Of processes and writable files together; what the runtime itself needs comes on top. */
+  /** Of processes and writable files in memory together, without what the kernel can drop; what the runtime itself needs comes on top. */
   readonly memoryBytes: number
+  /** The kernel's cache of files included. */
   readonly memoryPeakBytes: number
+  /** What writable layers take of the machine's disk. */
+  readonly diskBytes: number
+}
+
+/** Of the file system for writable layers that are on the machine's disk. */
+export interface DiskSpace {
+  readonly totalBytes: number
+  readonly freeBytes: number
+  /** Taken by the layers of sandboxes that live. */
+  readonly heldBytes: number
 }
 
 /** A started sandbox without an owner. */
@@ -236,7 +250,8 @@ export interface RuntimeDriver extends AsyncDisposable {
    * Gives a blank its owner. One without an image is dressed, and its world `main` opened; a restored one goes on, under its new id and
    * host name and with new clocks, and can be saved in turn. The blank is used up, also by a failure (it is stopped then).
    * Fails with `create_failed`, also where a restored one does not answer or `spec` is not of what its checkpoint or its world is; or
-   * with `unsupported` without the capability `hotMount`, where it has no image.
+   * with `unsupported` where it has no image and the capability `hotMount` is missing, or has no place for the files of `spec`: those of a
+   * disk beyond the memory only a blank has whose world was opened for it.
    */
   checkout(blank: Blank, spec: SandboxSpec, wait?: Wait): Promise<Sandbox>
 
@@ -265,6 +280,9 @@ export interface RuntimeDriver extends AsyncDisposable {
 
   /** What it uses now. */
   usage(sandbox: Sandbox): Promise<Usage>
+
+  /** What the machine has for layers that are not in memory. Fails with `unsupported` where it has no place for any. */
+  diskSpace(): Promise<DiskSpace>
 
   /** Ends a sandbox or a blank with all its processes, and removes what it left on the machine. Idempotent. */
   stop(sandbox: Sandbox | Blank, wait?: Wait): Promise<Fate>

@@ -5,6 +5,7 @@ export {
   type CheckpointFacts,
   type CheckpointOptions,
   type CheckpointSource,
+  type DiskSpace,
   DRIVER_ERROR_CODES,
   type DriverCapabilities,
   DriverError,
@@ -86,7 +87,7 @@ export { GvisorDriver } from './gvisor/driver.ts'
 export type { GvisorOptions } from './gvisor/options.ts'
 export { probeMachine } from './gvisor/probe.ts'
 export type { SystrapOptions } from './gvisor/runsc.ts'
-export { type SandboxSizes, sizesOf } from './gvisor/sizing.ts'
+export { promisedDiskBytes, type SandboxSizes, savedBytesMax, sizesOf } from './gvisor/sizing.ts'
 export { trySandbox } from './gvisor/trial.ts'
 export type { OpenBlob } from './image/build.ts'
 export type { Collected } from './image/collector.ts'

@@ -14,6 +14,8 @@ export const RUNTIME_LIMITS = {
   holdMs: 5_000,
   /** Besides what a sandbox uses, for the runtime's own state in a checkpoint. */
   checkpointSpareBytes: 16 * 2 ** 20,
+  /** Writable files on the disk that are saved with the memory: more can't be copied in time. */
+  checkpointDiskBytesMax: 8 * 2 ** 30,
   /** Facts of a checkpoint. */
   checkpointFactsBytesMax: 2 ** 20,
   /** What the runtime says of itself: version, features of the processor. */
@@ -38,6 +40,8 @@ export const RUNTIME_LIMITS = {
   layersMax: 128,
   /** Of the pipes to and from an agent; less where the machine allows less. */
   pipeBytes: 2 ** 20,
+  /** So old a name of a sandbox's file on the disk is nobody's: a start takes less. */
+  diskNamesMs: 10 * 60_000,
   /** A state file of a sandbox. */
   stateBytesMax: 2 ** 20,
   /** Longest path of a control socket that Unix allows. */

@@ -84,6 +84,9 @@ export const SERVER_LIMITS = {
   /** First wait after a failed refill of the pool; doubled each time up to the second. */
   refillWaitMs: 500,
   refillWaitMsMax: 30_000,
+  /** Of the disk that holds files of sandboxes: never promised to them, the larger of the two. */
+  diskReserveBytes: 2 * 2 ** 30,
+  diskReserveShare: 0.05,
   /** An acquire that waits for room. */
   roomWaits: 20_000,
 

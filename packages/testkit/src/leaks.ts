@@ -4,6 +4,8 @@ import { basename, join } from 'node:path'
 export interface LeakScope {
   /** Of the driver under test; its last name is that of its cgroups. */
   readonly stateDirectory: string
+  /** Where files of its sandboxes have a name while they start. Default: not looked at. */
+  readonly dataDirectory?: string
 }
 
 /**
@@ -15,7 +17,8 @@ export async function findLeaks(scope: LeakScope): Promise<readonly string[]> {
     processes(scope.stateDirectory),
     cgroups(basename(scope.stateDirectory)),
     mounts(scope.stateDirectory),
-    files(scope.stateDirectory),
+    left(join(scope.stateDirectory, 'b'), 'directory'),
+    scope.dataDirectory ? left(join(scope.dataDirectory, 'disks'), 'files on the disk') : [],
   ])
   return found.flat()
 }
@@ -62,9 +65,8 @@ async function mounts(stateDirectory: string): Promise<readonly string[]> {
   return lines.filter((line) => line.includes(stateDirectory)).map((line) => `mount ${line}`)
 }
 
-async function files(stateDirectory: string): Promise<readonly string[]> {
-  const left = await readdir(join(stateDirectory, 'b')).catch(() => [])
-  return left.map((name) => `directory ${join(stateDirectory, 'b', name)}`)
+async function left(directory: string, what: string): Promise<readonly string[]> {
+  return (await namesIn(directory)).map((name) => `${what} ${join(directory, name)}`)
 }
 
 async function namesIn(directory: string): Promise<readonly string[]> {

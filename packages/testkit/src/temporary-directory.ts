@@ -1,10 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** A fresh directory that is gone with its scope. */
-export async function temporaryDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
-  const path = await mkdtemp(join(tmpdir(), 'sandlot-test-'))
+export async function temporaryDirectory(
+  parent = tmpdir(),
+): Promise<AsyncDisposable & { readonly path: string }> {
+  await mkdir(parent, { recursive: true })
+  const path = await mkdtemp(join(parent, 'sandlot-test-'))
   return {
     path,
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),

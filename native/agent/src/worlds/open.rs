@@ -12,7 +12,7 @@ use crate::pack::{self, Fields};
 use crate::streams::Stream;
 use crate::sys::check;
 use crate::sys::fd::{c_path, write_file};
-use crate::sys::mount::mount;
+use crate::sys::mount::{bind, mount};
 use crate::sys::stat::Stat;
 
 impl Agent {
@@ -24,8 +24,7 @@ impl Agent {
         for layer in fields.list("layers")? {
             let layer = parse_layer(layer)?;
             if !is_mounted(layer, above) {
-                let shown = String::from_utf8_lossy(layer);
-                return Err(Failure::new(Code::NotFound, format!("nothing is mounted on {shown}")));
+                return Err(nothing_mounted(layer));
             }
             lowers.push(layer.to_vec());
         }
@@ -33,6 +32,10 @@ impl Agent {
             return Err(Failure::invalid("layers are none or too many"));
         }
         let limits = Limits::parse(fields)?;
+        let disk = paths::disk(&name);
+        if limits.on_disk && !is_mounted(disk.as_bytes(), device(b"/")) {
+            return Err(nothing_mounted(disk.as_bytes()));
+        }
         let world = match self.find_world(name.as_bytes()) {
             Ok(world) => world,
             Err(_) => self.prepare_world(&name)?,
@@ -73,9 +76,14 @@ impl Agent {
         let failed = |errno| Failure::system(errno, "writable layer");
         let place = self.worlds[world].upper();
         make_directory(&place).map_err(failed)?;
-        let options =
-            format!("size={},nr_inodes={},mode=755", limits.upper_bytes, limits.upper_inodes);
-        mount(b"tmpfs", place.as_bytes(), "tmpfs", 0, options.as_bytes()).map_err(failed)?;
+        if limits.on_disk {
+            let disk = paths::disk(&self.worlds[world].name);
+            bind(disk.as_bytes(), place.as_bytes()).map_err(failed)?;
+        } else {
+            let options =
+                format!("size={},nr_inodes={},mode=755", limits.upper_bytes, limits.upper_inodes);
+            mount(b"tmpfs", place.as_bytes(), "tmpfs", 0, options.as_bytes()).map_err(failed)?;
+        }
         for name in ["u", "w"] {
             make_directory(&format!("{place}/{name}")).map_err(failed)?;
         }
@@ -99,6 +107,8 @@ impl Agent {
 }
 
 struct Limits {
+    /// The writable layer is a file system that the host mounted, with a size of its own; else one in memory is made.
+    on_disk: bool,
     upper_bytes: u64,
     upper_inodes: u64,
     pids_max: u64,
@@ -123,6 +133,7 @@ impl Limits {
         fields.optional_number("cpus")?;
         fields.optional_number("fileBytesMax")?;
         Ok(Limits {
+            on_disk: fields.optional_flag("disk")?.unwrap_or(false),
             upper_bytes: fields.number("upperBytes")?,
             upper_inodes: fields.number("upperInodes")?,
             pids_max: fields.number("pidsMax")?,
@@ -139,6 +150,11 @@ fn parse_layer(path: &[u8]) -> Outcome<&[u8]> {
         Some(number) if valid(number) => Ok(path),
         _ => Err(Failure::invalid("a layer is not /img/<number>")),
     }
+}
+
+fn nothing_mounted(path: &[u8]) -> Failure {
+    let shown = String::from_utf8_lossy(path);
+    Failure::new(Code::NotFound, format!("nothing is mounted on {shown}"))
 }
 
 /// Its own root directory is of another device than the one above.

@@ -11,10 +11,16 @@ pub const NEW_ROOT: &str = "/root";
 /// The world's root below that.
 pub const ROOT: &str = "/w";
 pub const LAYERS: &str = "/img/";
+const DISKS: &str = "/disk";
 
 /// The writable layer of a world: `u` holds its files, `w` is the overlay's own.
 pub fn upper(world: &str) -> String {
     format!("{RUN}/{world}")
+}
+
+/// What the host mounts for a world whose writable layer is on its disk.
+pub fn disk(world: &str) -> String {
+    format!("{DISKS}/{world}")
 }
 
 pub fn upper_files(world: &str) -> String {

@@ -20,7 +20,9 @@ export interface LeafLimits {
 
 export interface LeafUsage {
   readonly cpuMs: number
+  /** Without the cache of files, which the kernel drops when memory is asked for. */
   readonly memoryBytes: number
+  /** With it. */
   readonly memoryPeakBytes: number
 }
 

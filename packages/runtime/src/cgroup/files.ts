@@ -33,6 +33,12 @@ export async function readKeyed(path: string, key: string): Promise<number> {
   return Number(line?.slice(key.length + 1) ?? 0) || 0
 }
 
+/** Of `memory.stat`: pages of files, which can be dropped or written out. Memory that is shared is none of them. */
+export async function readCache(path: string): Promise<number> {
+  const active = readKeyed(path, 'active_file')
+  return (await active) + (await readKeyed(path, 'inactive_file'))
+}
+
 export async function writeControl(path: string, value: string | number): Promise<void> {
   writeFileSync(path, String(value), { flag: 'w' })
 }

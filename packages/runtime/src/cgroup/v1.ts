@@ -6,6 +6,7 @@ import {
   listDirectories,
   makeParent,
   poll,
+  readCache,
   readKeyed,
   readNumber,
   readPids,
@@ -98,11 +99,13 @@ function quotaUs(cpus: number | undefined): number {
 }
 
 async function usage(memory: string, cpuacct: string): Promise<LeafUsage> {
-  const [cpuNs, memoryBytes, memoryPeakBytes] = await Promise.all([
+  const [cpuNs, chargedBytes, memoryPeakBytes, cacheBytes] = await Promise.all([
     readNumber(join(cpuacct, 'cpuacct.usage')),
     readNumber(join(memory, 'memory.usage_in_bytes')),
     readNumber(join(memory, 'memory.max_usage_in_bytes')),
+    readCache(join(memory, 'memory.stat')),
   ])
+  const memoryBytes = Math.max(0, chargedBytes - cacheBytes)
   return { cpuMs: cpuNs / 1e6, memoryBytes, memoryPeakBytes }
 }
 

@@ -56,7 +56,8 @@ describe('cgroup v2', () => {
   test('usage', async () => {
     const { leaf } = await made()
     await write('cpu.stat', 'usage_usec 1500000\nuser_usec 1\n')
-    await write('memory.current', '4096\n')
+    await write('memory.current', '65536\n')
+    await write('memory.stat', 'anon 4096\ninactive_file 20480\nactive_file 40960\nshmem 0\n')
     await write('memory.peak', '8192\n')
     expect(await leaf.usage()).toEqual({ cpuMs: 1500, memoryBytes: 4096, memoryPeakBytes: 8192 })
   })

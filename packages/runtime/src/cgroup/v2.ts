@@ -5,6 +5,7 @@ import {
   listDirectories,
   makeParent,
   poll,
+  readCache,
   readControl,
   readKeyed,
   readNumber,
@@ -71,11 +72,13 @@ function quotaUs(cpus: number | undefined): string {
 }
 
 async function usage(directory: string): Promise<LeafUsage> {
-  const [cpuUs, memoryBytes, memoryPeakBytes] = await Promise.all([
+  const [cpuUs, chargedBytes, memoryPeakBytes, cacheBytes] = await Promise.all([
     readKeyed(join(directory, 'cpu.stat'), 'usage_usec'),
     readNumber(join(directory, 'memory.current')),
     readNumber(join(directory, 'memory.peak')),
+    readCache(join(directory, 'memory.stat')),
   ])
+  const memoryBytes = Math.max(0, chargedBytes - cacheBytes)
   return { cpuMs: cpuUs / 1e3, memoryBytes, memoryPeakBytes }
 }
 

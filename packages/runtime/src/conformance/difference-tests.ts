@@ -4,24 +4,30 @@ import { readTar } from '../image/tar/reader.ts'
 import type { DriverTest } from './driver.ts'
 import { type DriverHarness, specFor } from './harness.ts'
 
+const MIB = 2 ** 20
 /** Parents of what is changed: a driver may tell them, or not. */
 const PARENTS = ['etc/', 'home/']
 
 export function differenceTests(harness: DriverHarness, driverTest: DriverTest): void {
-  driverTest('a world tells what it changed, running and ended', async ({ driver }) => {
-    const sandbox = await driver.create(specFor(harness))
-    expect(await difference(sandbox)).toEqual([])
-    await change(sandbox)
-    const expected = [
-      'etc/new file 3',
-      'home/d directory 0',
-      'home/d/a file 1',
-      'root characterDevice 0',
-    ]
-    expect(await difference(sandbox)).toEqual(expected)
-    await sandbox.guest.endWorld('main')
-    expect(await difference(sandbox)).toEqual(expected)
-  })
+  for (const [medium, diskBytes] of [
+    ['memory', 32 * MIB],
+    ['the disk', 256 * MIB],
+  ] as const) {
+    driverTest(`a world in ${medium} tells what it changed, running and ended`, async (opened) => {
+      const sandbox = await opened.driver.create(specFor(harness, { limits: { diskBytes } }))
+      expect(await difference(sandbox)).toEqual([])
+      await change(sandbox)
+      const expected = [
+        'etc/new file 3',
+        'home/d directory 0',
+        'home/d/a file 1',
+        'root characterDevice 0',
+      ]
+      expect(await difference(sandbox)).toEqual(expected)
+      await sandbox.guest.endWorld('main')
+      expect(await difference(sandbox)).toEqual(expected)
+    })
+  }
 
   driverTest('what is excluded is not told', async ({ driver }) => {
     const sandbox = await driver.create(specFor(harness))

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { commandTests } from './command-tests.ts'
 import { differenceTests } from './difference-tests.ts'
+import { diskTests } from './disk-tests.ts'
 import type { DriverHarness, OpenedDriver } from './harness.ts'
 import { lifeTests } from './life-tests.ts'
 import { limitTests } from './limit-tests.ts'
@@ -30,6 +31,7 @@ export function driverConformance(harness: DriverHarness): void {
     describe('life', () => lifeTests(harness, driverTest))
     describe('commands', () => commandTests(harness, driverTest))
     describe('limits', () => limitTests(harness, driverTest))
+    describe('disks', () => diskTests(harness, driverTest))
     describe('worlds', () => worldTests(harness, driverTest))
     describe('memory', () => memoryTests(harness, driverTest))
     describe('restored ahead', () => restoredBlankTests(harness, driverTest))

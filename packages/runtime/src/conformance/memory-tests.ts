@@ -124,6 +124,23 @@ export function memoryTests(harness: DriverHarness, driverTest: DriverTest): voi
     expect(await brief.gone).toMatchObject({ kind: 'expired' })
   })
 
+  memoryTest('files on the disk are saved with the memory', async (driver, path) => {
+    const onDisk = () => checkpointable({ limits: { diskBytes: 256 * 2 ** 20 } })
+    const sandbox = await driver.create(onDisk())
+    await shell(sandbox, 'head -c 40000000 /dev/urandom > /data')
+    const sum = 'sha256sum < /data'
+    const original = await shell(sandbox, sum)
+    await driver.checkpoint(sandbox, path('c'), { leaveRunning: false })
+    expect((await driver.diskSpace()).heldBytes).toBe(0)
+    const copies = [await driver.restore(onDisk(), path('c'))]
+    copies.push(await driver.restore(onDisk(), path('c')))
+    for (const copy of copies) {
+      expect(await shell(copy, sum)).toMatchObject({ stdout: original.stdout })
+      expect((await driver.usage(copy)).diskBytes).toBeGreaterThan(40_000_000)
+      await shell(copy, 'rm /data')
+    }
+  })
+
   memoryTest('what does not fit is refused by name', async (driver, path) => {
     const plain = await driver.create(specFor(harness))
     const options = { leaveRunning: true }

@@ -19,6 +19,7 @@ export const SHELL = {
   eatMemory: 'exec python3 -c "\nblocks = []\nwhile True: blocks.append(bytearray(8 << 20))\n"',
   fillDisk:
     'dd if=/dev/zero of=/fill bs=1M count=4096 2>/dev/null; echo $?; rm /fill; echo x > /after && cat /after',
+  fillLarge: 'dd if=/dev/zero of=/fill bs=1M count=4096 2>/dev/null; echo $?; stat -c %s /fill',
   fillAll:
     'for f in /fill /dev/shm/fill; do dd if=/dev/zero of=$f bs=1M count=4096 2>/dev/null; done; exec python3 -c "print(len(bytearray(96 << 20)))"',
   manyFiles:
@@ -45,6 +46,7 @@ const REPLIES: Record<keyof typeof SHELL, (command: FakeCommand) => FakeReply> =
   forkBomb: () => ({ exitCode: 3, stdout: 'refused\n' }),
   eatMemory: () => ({ dies: 'oom_limit' }),
   fillDisk: () => ({ stdout: '1\nx\n' }),
+  fillLarge: () => ({ stdout: `1\n${256 * 2 ** 20}\n` }),
   fillAll: () => ({ stdout: '100663296\n' }),
   manyFiles: () => ({ stdout: 'No space left on device\n' }),
   leaveDaemon: ({ files }) => {

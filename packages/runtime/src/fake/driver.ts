@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { diskMediumOf } from '@sandlot/protocol'
 import {
   type Blank,
   type BlankOptions,
   type CheckpointFacts,
   type CheckpointOptions,
   type CheckpointSource,
+  type DiskSpace,
   type DriverCapabilities,
   DriverError,
   type Fate,
@@ -43,7 +45,12 @@ export interface FakeDriverOptions {
   /** What a start takes on the clock. Default 0. */
   readonly startMs?: number
   readonly capabilities?: Partial<DriverCapabilities>
+  /** What the machine says of its disk. Default: a terabyte, all of it free. */
+  readonly disk?: () => DiskSpace
 }
+
+const TERABYTE = 2 ** 40
+const EMPTY_DISK: DiskSpace = { totalBytes: TERABYTE, freeBytes: TERABYTE, heldBytes: 0 }
 
 /** A driver in memory. An idle sandbox of it holds no timer and no descriptor; 16,000 of them are nothing. */
 export class FakeDriver implements RuntimeDriver {
@@ -107,7 +114,10 @@ export class FakeDriver implements RuntimeDriver {
       })
     }
     if (found.restored) return this.#goOn(found, { ...spec, checkpointable: true }, wait)
-    if (!this.capabilities.hotMount || spec.checkpointable) throw unsupported('checkout of this')
+    const noPlace = diskMediumOf(spec.limits) === 'disk' && !found.opened
+    if (!this.capabilities.hotMount || spec.checkpointable || noPlace) {
+      throw unsupported('checkout of this')
+    }
     return this.#dress(found, spec, wait)
   }
 
@@ -146,6 +156,10 @@ export class FakeDriver implements RuntimeDriver {
 
   async usage(sandbox: Sandbox): Promise<Usage> {
     return this.#living(sandbox).usage
+  }
+
+  async diskSpace(): Promise<DiskSpace> {
+    return this.#options.disk?.() ?? EMPTY_DISK
   }
 
   async stop(sandbox: Sandbox | Blank): Promise<Fate> {

@@ -9,7 +9,12 @@ let lastHostId = 0
 /** One fake sandbox: blank, then dressed, then gone. */
 export class FakeSandbox {
   readonly hostId = `fake${++lastHostId}`
-  usage: Usage = { cpuMs: 0, memoryBytes: 10 * 2 ** 20, memoryPeakBytes: 10 * 2 ** 20 }
+  usage: Usage = {
+    cpuMs: 0,
+    memoryBytes: 10 * 2 ** 20,
+    memoryPeakBytes: 10 * 2 ** 20,
+    diskBytes: 0,
+  }
   /** What it was restored from. */
   readonly restored: FakeCheckpoint | undefined
   /** What its world was opened with, ahead of its owner. */

@@ -116,11 +116,12 @@ function thawArguments(identity: GuestIdentity | undefined): PayloadMap {
 }
 
 function worldArguments(spec: WorldSpec): PayloadMap {
-  const { world, below, upperBytes, upperInodes, shmBytes, pidsMax, nofileMax } = spec
+  const { world, below, disk, upperBytes, upperInodes, shmBytes, pidsMax, nofileMax } = spec
   const { fileBytesMax, hostname, memoryTotalBytes, cpus, hosts, machineId, seed } = spec
   return {
     world,
     below,
+    disk,
     layers: spec.layers.map(toPath),
     upperBytes,
     upperInodes,

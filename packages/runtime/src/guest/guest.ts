@@ -175,6 +175,8 @@ export interface WorldSpec {
   readonly layers: readonly string[]
   /** An ended world whose files are seen below this world's own. */
   readonly below?: string
+  /** Its writable layer is what the host mounted for this world, with a size of its own. Default: one in memory is made. */
+  readonly disk?: boolean
   readonly upperBytes: number
   readonly upperInodes: number
   readonly shmBytes: number

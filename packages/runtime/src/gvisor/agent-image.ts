@@ -8,8 +8,11 @@ import { LayerTree } from '../image/layer-tree.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 
 /** Counts up when the tree below changes. */
-const FORMAT = 1
-const DIRECTORIES = ['proc', 'sys', 'dev', 'cg', 'run', 'stage', 'root', 'tmp', 'img']
+const FORMAT = 2
+const DIRECTORIES = [
+  ...['proc', 'sys', 'dev', 'cg', 'run', 'stage', 'root', 'tmp', 'img'],
+  ...['gofer', 'disk', 'disk/main', 'disk/grade'],
+]
 const EPOCH = { uid: 0, gid: 0, mtimeSeconds: 0, mtimeNanoseconds: 0 }
 
 /**

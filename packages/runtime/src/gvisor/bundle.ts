@@ -1,4 +1,5 @@
 import type { Layer } from '../driver.ts'
+import type { DiskMount } from './disk-files.ts'
 
 /** The agent alone has them; the commands of a world get six at most (native/agent). */
 const AGENT_CAPABILITIES = [
@@ -25,15 +26,17 @@ export function layerMountPoint(index: number): string {
 
 /**
  * The OCI specification of every sandbox: the agent on its own read-only root, no host path, no environment
- * (what is in it can be read inside). Without layers it is a blank.
+ * (what is in it can be read inside). Without an owner it is a blank.
  */
 export function bundleConfig(options: {
   readonly agentImage: string
   /** A directory that exists; nothing of it is seen inside. */
   readonly emptyRoot: string
   readonly layers: readonly Layer[]
+  /** Writable layers on the machine's disk. Default: none. */
+  readonly disks?: readonly DiskMount[]
 }): object {
-  const { agentImage, emptyRoot, layers } = options
+  const { agentImage, emptyRoot, layers, disks = [] } = options
   return {
     ociVersion: '1.1.0',
     hostname: 'blank',
@@ -60,13 +63,40 @@ export function bundleConfig(options: {
         source: layer.path,
         options: ['ro'],
       })),
+      ...diskMounts(disks, emptyRoot),
     ],
     annotations: {
       'dev.gvisor.spec.rootfs.type': 'erofs',
       'dev.gvisor.spec.rootfs.source': agentImage,
+      ...Object.assign({}, ...disks.map(diskHint)),
     },
     linux: {
       namespaces: ['pid', 'ipc', 'uts', 'mount', 'network'].map((type) => ({ type })),
     },
+  }
+}
+
+/** The runtime makes files for its file systems only where it starts a gofer, which it does for a directory of the host alone. */
+function diskMounts(disks: readonly DiskMount[], emptyRoot: string): readonly object[] {
+  if (disks.length === 0) return []
+  const bind = { type: 'bind', options: ['rw'] }
+  return [
+    { destination: '/gofer', type: 'bind', source: emptyRoot, options: ['ro'] },
+    ...disks.map(({ world, directory }) => ({
+      ...bind,
+      destination: `/disk/${world}`,
+      source: directory,
+    })),
+  ]
+}
+
+/** Nothing of the directory is seen inside: the mount is a file system of the sandbox's own, whose pages are in a file there. */
+function diskHint({ world, directory, bytes }: DiskMount): Record<string, string> {
+  const name = `dev.gvisor.spec.mount.${world}`
+  return {
+    [`${name}.source`]: directory,
+    [`${name}.type`]: 'tmpfs',
+    [`${name}.share`]: 'container',
+    [`${name}.options`]: `rw,size=${bytes},mode=755`,
   }
 }

@@ -191,10 +191,12 @@ function worldSpec(
   const { limits, layers } = spec
   const sizes = sizesOf(limits)
   const grade = shows !== undefined
+  const disk = sizes.disks.some((each) => each.world === world)
   return {
     world,
     layers: layers.map(({ digest }) => layerMountPoint(mounted.indexOf(digest))).reverse(),
     ...(shows === 'main' ? { below: 'main' } : {}),
+    ...(disk ? { disk } : {}),
     upperBytes: grade ? sizes.gradeUpperBytes : sizes.upperBytes,
     upperInodes: grade ? sizes.gradeUpperInodes : sizes.upperInodes,
     shmBytes: sizes.shmBytes,

@@ -1,5 +1,6 @@
 import { mkdir, rm, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { formatSize } from '@sandlot/protocol'
 import { type CheckpointFacts, DriverError } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { run } from '../process/run.ts'
@@ -24,7 +25,7 @@ export async function checkpoint(
   const { spec } = instance.sandbox()
   if (spec.checkpointable !== true) throw notCheckpointable(spec.id)
   const machine = await context.runtimeFacts()
-  await refuseFullDisk(instance, directory)
+  await refuseTooLarge(instance, directory)
   const part = `${directory}.part`
   await rm(part, { recursive: true, force: true })
   await mkdir(part, { recursive: true, mode: 0o700 })
@@ -79,13 +80,28 @@ async function goOn(instance: Instance, cause: unknown): Promise<void> {
   })
 }
 
-/** Near a full disk a checkpoint may be cut without an error of the runtime. */
-async function refuseFullDisk({ leaf }: Instance, directory: string): Promise<void> {
+/**
+ * Near a full disk a checkpoint may be cut without an error of the runtime. Writable files on the disk are copied with the memory, while the
+ * sandbox stands still.
+ */
+async function refuseTooLarge(instance: Instance, directory: string): Promise<void> {
   await mkdir(dirname(directory), { recursive: true, mode: 0o700 })
   const { bavail, bsize } = await statfs(dirname(directory))
-  const { memoryBytes } = await leaf.usage()
-  if (bavail * bsize > memoryBytes + RUNTIME_LIMITS.checkpointSpareBytes) return
-  throw noSpace(`it may take ${memoryBytes} bytes, and ${bavail * bsize} are free`)
+  const { memoryBytes, diskBytes } = await instance.usage()
+  if (diskBytes > RUNTIME_LIMITS.checkpointDiskBytesMax) throw tooMuchDisk(instance, diskBytes)
+  const neededBytes = memoryBytes + diskBytes
+  if (bavail * bsize > neededBytes + RUNTIME_LIMITS.checkpointSpareBytes) return
+  throw noSpace(`it may take ${neededBytes} bytes, and ${bavail * bsize} are free`)
+}
+
+function tooMuchDisk(instance: Instance, diskBytes: number): DriverError {
+  const { id } = instance.sandbox()
+  const most = formatSize(RUNTIME_LIMITS.checkpointDiskBytesMax)
+  return new DriverError(
+    'unsupported',
+    `the memory of sandbox ${id} can't be saved: its files take ${formatSize(diskBytes)} of the disk, and at most ${most} are saved with it`,
+    { hint: 'delete files in it, or save its files alone: a snapshot of kind `filesystem`' },
+  )
 }
 
 function failed(error: unknown): DriverError {

@@ -1,8 +1,10 @@
+import { diskMediumOf } from '@sandlot/protocol'
 import {
   type Blank,
   type BlankOptions,
   type CheckpointFacts,
   type CheckpointOptions,
+  type DiskSpace,
   type DriverCapabilities,
   DriverError,
   type Fate,
@@ -21,12 +23,14 @@ import { inBatches } from './batches.ts'
 import { blankLimits, dress, leafLimits, openAhead, openGradeWorld } from './checkout.ts'
 import { checkpoint } from './checkpoint.ts'
 import { GvisorContext } from './context.ts'
+import { diskSpace } from './disk-files.ts'
 import type { Instance } from './instance.ts'
 import { launch } from './launch.ts'
 import type { GvisorOptions } from './options.ts'
 import { probeMachine } from './probe.ts'
 import { recover } from './recover.ts'
 import { goOn, restoreCopy } from './restore.ts'
+import { sizesOf } from './sizing.ts'
 
 /** Sandboxes in gVisor: each a sentry of its own, started blank and dressed by hot mounts, or cold. */
 export class GvisorDriver implements RuntimeDriver {
@@ -57,7 +61,9 @@ export class GvisorDriver implements RuntimeDriver {
     const ahead = { ahead: true, signal }
     if (checkpoint) return (await restoreCopy(this.#context, checkpoint, ahead)).blank()
     if (world) {
-      const options = { layers: world.layers, limits: leafLimits(world), ...ahead }
+      const { layers, limits } = world
+      const { disks } = sizesOf(limits)
+      const options = { layers, limits: leafLimits(world), disks, ...ahead }
       const instance = await launch(this.#context, options)
       return (await openAhead(instance, world, signal)).blank()
     }
@@ -70,14 +76,17 @@ export class GvisorDriver implements RuntimeDriver {
     if (instance.state.owner) throw usedUp(blank)
     checkSpec(spec)
     if (instance.checkpoint) return goOn(instance, { ...spec, checkpointable: true }, signal)
-    if (spec.checkpointable) throw needsColdStart(spec)
+    const noPlace = diskMediumOf(spec.limits) === 'disk' && !instance.opened
+    if (spec.checkpointable || noPlace) throw needsColdStart(spec)
     return dress(this.#context, instance, spec, { blank: true, signal })
   }
 
   async create(spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
     checkSpec(spec)
     const signal = wait.signal ?? never
-    const options = { layers: spec.layers, limits: leafLimits(spec), ahead: false, signal }
+    const { layers } = spec
+    const { disks } = sizesOf(spec.limits)
+    const options = { layers, limits: leafLimits(spec), disks, ahead: false, signal }
     const instance = await launch(this.#context, options)
     return dress(this.#context, instance, spec, { blank: false, signal })
   }
@@ -105,7 +114,13 @@ export class GvisorDriver implements RuntimeDriver {
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {
-    return this.#living(sandbox).leaf.usage()
+    return this.#living(sandbox).usage()
+  }
+
+  async diskSpace(): Promise<DiskSpace> {
+    const { instances, options } = this.#context
+    const living = [...instances.values()].flatMap(({ disk }) => disk ?? [])
+    return diskSpace(options.dataDirectory, living)
   }
 
   stop(sandbox: Sandbox | Blank, wait: Wait = {}): Promise<Fate> {
@@ -147,8 +162,8 @@ function checkSpec({ layers, id }: SandboxSpec): void {
 }
 
 function needsColdStart({ id }: SandboxSpec): DriverError {
-  return new DriverError('unsupported', `sandbox ${id} is to be checkpointable`, {
-    hint: 'use create: hot-mounted layers are lost to a checkpoint',
+  return new DriverError('unsupported', `sandbox ${id} can't be made of this blank`, {
+    hint: 'use create: hot-mounted layers are lost to a checkpoint, and files on the disk have their place from the start',
   })
 }
 

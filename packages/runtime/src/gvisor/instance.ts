@@ -1,16 +1,18 @@
 import { rm } from 'node:fs/promises'
 import type { CgroupLeaf } from '../cgroup/cgroups.ts'
-import type { Blank, CheckpointSource, Fate, Sandbox, WorldAhead } from '../driver.ts'
+import type { Blank, CheckpointSource, Fate, Sandbox, Usage, WorldAhead } from '../driver.ts'
 import type { ExecResult, Guest } from '../guest/guest.ts'
 import type { GuestLost } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import type { GvisorContext } from './context.ts'
+import { type DiskFiles, removeDiskNames } from './disk-files.ts'
 import { type EndEvidence, judgeFate, lastWords } from './fate.ts'
 import type { HoldRequest } from './helper.ts'
 import { type SandboxPaths, sandboxPaths } from './paths.ts'
 import { type SandboxState, saveState } from './state.ts'
 
 const SIGKILL = 9
+const NO_USAGE = { cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0, diskBytes: 0 }
 const NO_EVIDENCE = { oomKills: 0, limitHit: false, limitBytes: 0, peakBytes: 0 }
 
 /**
@@ -39,6 +41,7 @@ export class Instance {
   #state: SandboxState
   #guest: Guest | undefined
   #held = false
+  #disk: DiskFiles | undefined
   #end: Promise<Fate> | undefined
 
   constructor(context: GvisorContext, state: SandboxState, checkpoint?: CheckpointSource) {
@@ -100,6 +103,20 @@ export class Instance {
     this.#held = false
   }
 
+  get disk(): DiskFiles | undefined {
+    return this.#disk
+  }
+
+  /** The files of its writable layers, where those are on the disk; closed by its end. */
+  holdDisk(files: DiskFiles): void {
+    this.#disk = files
+  }
+
+  async usage(): Promise<Usage> {
+    const [usage, diskBytes] = await Promise.all([this.leaf.usage(), this.#disk?.heldBytes() ?? 0])
+    return { ...usage, diskBytes }
+  }
+
   async save(change: Partial<SandboxState>): Promise<void> {
     this.#state = { ...this.#state, ...change }
     await saveState(this.paths, this.#state)
@@ -133,11 +150,16 @@ export class Instance {
     const fate = await this.#judge(cause, why)
     this.#gone.resolve(fate)
     await this.#guest?.close()
+    await this.#disk?.close()
     // What can't be removed now is found again by its leaf when the next daemon recovers.
     const removed = empty && (await this.leaf.remove(RUNTIME_LIMITS.removeMs).catch(() => false))
     const { sentryPid } = this.#state
     if (empty && sentryPid > 0) await this.#context.helper.reap(sentryPid).catch(() => {})
-    if (removed) await rm(this.paths.directory, { recursive: true, force: true }).catch(() => {})
+    if (removed) {
+      // Of a start that failed in its middle.
+      await removeDiskNames(this.#context.options.dataDirectory, this.hostId).catch(() => {})
+      await rm(this.paths.directory, { recursive: true, force: true }).catch(() => {})
+    }
     this.#context.instances.delete(this.hostId)
     return fate
   }
@@ -146,7 +168,7 @@ export class Instance {
     const { panicLog, agentLog, runscLog } = this.paths
     const [memory, usage, words] = await Promise.all([
       this.leaf.evidence().catch(() => NO_EVIDENCE),
-      this.leaf.usage().catch(() => ({ cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0 })),
+      this.usage().catch(() => NO_USAGE),
       lastWords([runscLog, panicLog, agentLog]),
     ])
     const { kind, detail } = judgeFate({ cause, memory, lastWords: words || why })

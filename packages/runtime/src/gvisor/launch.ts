@@ -5,17 +5,21 @@ import { attachGuest } from '../guest/attach.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { bundleConfig } from './bundle.ts'
 import type { GvisorContext } from './context.ts'
+import { DiskFiles, makeDiskDirectories } from './disk-files.ts'
 import { HelperError, type Launched } from './helper.ts'
 import { nobody } from './identity.ts'
 import { Instance } from './instance.ts'
 import { restoreMs } from './memory-time.ts'
 import { newHostId } from './paths.ts'
 import { runscFlags } from './runsc.ts'
+import type { SandboxSizes } from './sizing.ts'
 
 export interface LaunchOptions {
   /** Mounts of the sandbox's own specification; a blank has none. */
   readonly layers: readonly Layer[]
   readonly limits: LeafLimits
+  /** Writable layers on the machine's disk. Default: none. */
+  readonly disks?: SandboxSizes['disks']
   /** Nobody waits for it: its world is prepared before it counts as started, so that a checkout is short; a restored one is held. */
   readonly ahead: boolean
   /** Restored from there instead of started. */
@@ -55,13 +59,19 @@ async function prepare(
   context: GvisorContext,
   instance: Instance,
   agentImage: string,
-  { layers, limits }: LaunchOptions,
+  { layers, limits, disks = [] }: LaunchOptions,
 ): Promise<void> {
-  const { paths, leaf } = instance
+  const { paths, leaf, hostId } = instance
+  const { dataDirectory } = context.options
   await mkdir(paths.root, { recursive: true, mode: 0o700 })
   // The state comes before anything that could live: a later daemon finds the one by the other.
   await instance.save({})
-  const config = bundleConfig({ agentImage, emptyRoot: context.emptyDirectory, layers })
+  const config = bundleConfig({
+    agentImage,
+    emptyRoot: context.emptyDirectory,
+    layers,
+    disks: await makeDiskDirectories(dataDirectory, hostId, disks),
+  })
   await Promise.all([
     leaf.create(limits),
     writeFile(paths.config, JSON.stringify(config), { mode: 0o600 }),
@@ -90,6 +100,9 @@ async function start(
   attaching.catch(() => {})
   try {
     const launched = await launchUnlessAborted(context, instance, options)
+    if (options.disks?.length) {
+      instance.holdDisk(await DiskFiles.take(context.options.dataDirectory, instance.hostId))
+    }
     const saving = instance.save({ sentryPid: launched.sentryPid })
     instance.attach(await attaching)
     await saving

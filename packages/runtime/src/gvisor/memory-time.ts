@@ -1,7 +1,8 @@
 import type { SandboxLimits } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
+import { savedBytesMax } from './sizing.ts'
 
-/** How long all memory of a sandbox may take on its way to disk or back. */
+/** How long all memory of a sandbox, and its files on the disk, may take on its way to disk or back. */
 export function checkpointMs(limits: SandboxLimits): number {
   return RUNTIME_LIMITS.checkpointMs + transferMs(limits)
 }
@@ -10,6 +11,6 @@ export function restoreMs(limits: SandboxLimits): number {
   return RUNTIME_LIMITS.restoreMs + transferMs(limits)
 }
 
-function transferMs({ memoryBytes }: SandboxLimits): number {
-  return Math.ceil(memoryBytes / RUNTIME_LIMITS.memoryBytesPerMs)
+function transferMs(limits: SandboxLimits): number {
+  return Math.ceil(savedBytesMax(limits) / RUNTIME_LIMITS.memoryBytesPerMs)
 }

@@ -5,6 +5,7 @@ import { detectCgroups } from '../cgroup/detect.ts'
 import type { ProbeFinding } from '../driver.ts'
 import { AGENT_MEND, describeOld, fileRevision, GUEST_REVISION } from '../guest/revision.ts'
 import { run } from '../process/run.ts'
+import { memoryKind } from './disk-files.ts'
 import type { GvisorOptions } from './options.ts'
 
 const KERNEL_MIN = [5, 6] as const
@@ -21,6 +22,7 @@ export async function probeMachine(
     cores(),
     memory(),
     disk(options.dataDirectory),
+    largeDisks(options.dataDirectory),
     kernel(),
     root(),
     cgroups(),
@@ -113,6 +115,15 @@ async function disk(path: string): Promise<ProbeFinding> {
     `${gib(free)} of ${gib(all)} free at ${path}`,
     mend,
   )
+}
+
+/** Only sandboxes whose files are larger than their memory need it. */
+async function largeDisks(path: string): Promise<ProbeFinding> {
+  const kind = await memoryKind(path).catch(() => memoryKind('/'))
+  const found =
+    kind === undefined ? `on the disk of ${path}` : `none: ${path} is in memory (${kind})`
+  const mend = 'set SANDLOT_DATA_DIRECTORY to a directory on a disk'
+  return { ...finding('large disks', kind === undefined, found, mend), required: false }
 }
 
 function memory(): ProbeFinding {

@@ -1,9 +1,11 @@
 import { readdir, rm } from 'node:fs/promises'
+import { diskMediumOf } from '@sandlot/protocol'
 import type { EndedSandbox, Recovery, Sandbox, SandboxSpec } from '../driver.ts'
 import { attachGuest } from '../guest/attach.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { inBatches } from './batches.ts'
 import type { GvisorContext } from './context.ts'
+import { DiskFiles, sweepDiskNames } from './disk-files.ts'
 import { Instance } from './instance.ts'
 import { checkpointMs } from './memory-time.ts'
 import { isHostId, sandboxesDirectory, sandboxPaths } from './paths.ts'
@@ -31,6 +33,7 @@ export async function recover(context: GvisorContext, signal: AbortSignal): Prom
     if (!instance.ending) adopted.push(instance.sandbox())
     else if (owner) ended.push({ id: owner.spec.id, hostId, fate: await instance.gone })
   })
+  await sweepDiskNames(context.options.dataDirectory, Date.now())
   return { adopted, ended }
 }
 
@@ -58,6 +61,9 @@ async function recoverOne(
     // A directory without a leaf: the leaf's removal came first.
     await rm(paths.directory, { recursive: true, force: true })
     return state?.owner ? instance : undefined
+  }
+  if (diskMediumOf(state.owner.spec.limits) === 'disk') {
+    instance.holdDisk(await DiskFiles.find(context.options.dataDirectory, state))
   }
   const found = await adopt(instance, state.owner.spec, signal)
   if (found === 'half made') {

@@ -8,6 +8,7 @@ import type { GvisorContext } from './context.ts'
 import { identityOf } from './identity.ts'
 import type { Instance } from './instance.ts'
 import { launch } from './launch.ts'
+import { sizesOf } from './sizing.ts'
 
 /** Starts a copy of what was saved; `ahead` it is held until it is told who it is. */
 export async function restoreCopy(
@@ -15,9 +16,10 @@ export async function restoreCopy(
   checkpoint: CheckpointSource,
   { ahead, signal }: { readonly ahead: boolean; readonly signal: AbortSignal },
 ): Promise<Instance> {
-  const { directory, layers } = checkpoint
+  const { directory, layers, limits } = checkpoint
   refuseIncompatible(await readFacts(directory), await context.runtimeFacts(), checkpoint)
-  const options = { layers, limits: leafLimits(checkpoint), checkpoint, ahead, signal }
+  const { disks } = sizesOf(limits)
+  const options = { layers, limits: leafLimits(checkpoint), disks, checkpoint, ahead, signal }
   return await launch(context, options).catch(async (error) => {
     signal.throwIfAborted()
     throw (await findDamage(directory)) ?? error

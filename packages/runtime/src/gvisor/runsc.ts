@@ -30,6 +30,8 @@ export function runscFlags(
     '--control-rpc-stop-timeout=0',
     '--in-sandbox-cgroup=v2',
     '--overlay2=none',
+    // One that gofers share would be a mount on the host, which nobody removes.
+    '--gofer-network-namespace=new',
     '--host-uds=none',
     '--host-fifo=none',
     ...(systrap.fastPath === false ? ['--systrap-disable-fast-path'] : []),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { sizesOf } from './sizing.ts'
+import { promisedDiskBytes, sizesOf } from './sizing.ts'
 
 const MIB = 2 ** 20
 const rest = { cpus: 1, pidsMax: 128, nofileMax: 1024 }
@@ -15,7 +15,26 @@ describe('sizes of a sandbox', () => {
       gradeUpperInodes: 8_192,
       shmBytes: 64 * MIB,
       cgroupMemoryBytes: (1024 + 40) * MIB,
+      disks: [],
     })
+    expect(promisedDiskBytes({ memoryBytes: 1024 * MIB, diskBytes: 512 * MIB })).toBe(0)
+  })
+
+  test.each([
+    [1024, 51_200, 6_400],
+    [1024, 800, 128],
+    [8_192, 6_145, 1_024],
+  ])('%d MiB of memory with %d MiB on the disk', (memory, disk, grade) => {
+    const limits = { memoryBytes: memory * MIB, diskBytes: disk * MIB }
+    expect(sizesOf(limits)).toMatchObject({
+      gradeUpperBytes: Math.min(disk, memory / 8) * MIB,
+      cgroupMemoryBytes: (memory + 64) * MIB,
+      disks: [
+        { world: 'main', bytes: disk * MIB },
+        { world: 'grade', bytes: grade * MIB },
+      ],
+    })
+    expect(promisedDiskBytes(limits)).toBe((disk + grade) * MIB)
   })
 
   test('full file systems fit into the memory limit, and the runtime has its own', () => {

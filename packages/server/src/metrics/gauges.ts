@@ -44,7 +44,7 @@ export function watch(registry: Registry, { node, coordinator, serving, sockets 
   gauges('room_used', 'Room taken by requests of sandboxes', 'of', () => ({ ...node.room.used }))
   gauges('room_size', 'Room there is', 'of', () => {
     const { cpus, memoryBytes, sandboxes } = node.room.size
-    return { cpus, memoryBytes, sandboxes }
+    return { cpus, memoryBytes, sandboxes, diskBytes: node.room.disk.bytes }
   })
   gauge('room_waiting', 'Requests that wait for room', () => node.room.waiting)
   gauges('creations', 'Sandboxes being started', 'state', () => ({

@@ -28,7 +28,8 @@ export function endedOf(
     ...(how.gradeOpened ? { gradeOpened: true } : {}),
     usage: {
       ...how.fate.usage,
-      diskBytes: how.diskBytes,
+      // Of one that died alone the host knows what was on its disk.
+      diskBytes: Math.max(how.diskBytes, how.fate.usage.diskBytes),
       networkBytes: how.networkBytes ?? record.networkBytes ?? 0,
     },
   }

@@ -2,7 +2,7 @@ import type { Sandbox } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
 
-/** What the writable layers hold at the end; and limits that were met without news of it. */
+/** What the writable layers hold, 0 where nobody says; and limits that were met without news of it. */
 export async function diskUse(entry: Entry, sandbox: Sandbox): Promise<number> {
   try {
     const { worlds } = await sandbox.guest.stats({ timeoutMs: SERVER_LIMITS.lastStatsMs })

@@ -159,6 +159,7 @@ function notRunning(entry: Entry): SandlotError {
 }
 
 function deadline({ record }: Entry): AbortSignal {
-  const { memory } = record.resources
-  return AbortSignal.timeout(SERVER_LIMITS.memoryMs + memoryTransferMs(memory.limit))
+  const { memory, disk } = record.resources
+  const transferMs = memoryTransferMs({ memoryBytes: memory.limit, diskBytes: disk })
+  return AbortSignal.timeout(SERVER_LIMITS.memoryMs + transferMs)
 }

@@ -14,12 +14,14 @@ import { SERVER_LIMITS } from '../limits.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
+import { DiskRoom } from './disk-room.ts'
 import { unheardOf } from './ended.ts'
 import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
+import { diskUse } from './last-look.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
@@ -46,7 +48,7 @@ import { reapPastTime } from './reaper.ts'
 import { type Recovered, recoverNode } from './recover.ts'
 import { Room, type RoomSize } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
-import { unlessAborted, unlessLate } from './waits.ts'
+import { waitSignal, within } from './waits.ts'
 
 export interface NodeOptions {
   /** Name of this node. */
@@ -93,7 +95,7 @@ export class Node implements NodePort {
   static async open(options: NodeOptions): Promise<Node> {
     const { engine, driver, clock, log, checkpoints } = options
     const creations = new Creations(options.creationsMax)
-    const room = new Room(options.room)
+    const room = new Room(options.room, new DiskRoom(driver))
     const parts = { driver, creations, checkpoints, room, clock, log }
     const pool = new SandboxPool({ ...parts, settings: options.pool })
     return new Node({
@@ -217,11 +219,19 @@ export class Node implements NodePort {
   }
 
   /** What a living sandbox uses now; undefined where it can't be told. */
-  async usage({ sandbox }: Entry): Promise<Usage | undefined> {
-    return sandbox && (await this.#parts.driver.usage(sandbox).catch(() => undefined))
+  async usage(entry: Entry): Promise<Usage | undefined> {
+    const { sandbox } = entry
+    if (!sandbox) return undefined
+    const [usage, diskBytes] = await Promise.all([
+      this.#parts.driver.usage(sandbox).catch(() => undefined),
+      diskUse(entry, sandbox),
+    ])
+    return usage && { ...usage, diskBytes: Math.max(diskBytes, usage.diskBytes) }
   }
 
   async capacity(resources: Resources): Promise<NodeCapacity> {
+    // Without any disk there is room for none that needs it.
+    await this.room.disk.measure().catch(() => {})
     return {
       node: this.node,
       sandboxes: this.room.count(resources, 'all'),
@@ -275,14 +285,3 @@ export class Node implements NodePort {
 }
 
 const NEVER = new AbortController().signal
-
-function waitSignal(wait: NodeWait | undefined): AbortSignal | undefined {
-  if (wait?.timeoutMs === undefined) return wait?.signal
-  const timeout = AbortSignal.timeout(wait.timeoutMs)
-  return wait.signal ? AbortSignal.any([wait.signal, timeout]) : timeout
-}
-
-function within<T>(work: Promise<T>, wait: NodeWait | undefined): Promise<T> {
-  const heard = unlessAborted(work, wait?.signal)
-  return wait?.timeoutMs === undefined ? heard : unlessLate(heard, wait.timeoutMs)
-}

@@ -1,5 +1,7 @@
 import { formatSize, type Resources, SandlotError } from '@sandlot/protocol'
+import { promisedDiskBytes } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
+import type { DiskRoom } from './disk-room.ts'
 
 /** What a node has for sandboxes. Requests are counted against it, limits are not. */
 export interface RoomSize {
@@ -8,24 +10,33 @@ export interface RoomSize {
   readonly sandboxes: number
 }
 
+/** What sandboxes take of it. Disk is only what is not held in memory, and is counted in full: no file may find the disk full before its limit. */
+interface Need extends RoomSize {
+  readonly diskBytes: number
+}
+
+const NOTHING: Need = { cpus: 0, memoryBytes: 0, sandboxes: 0, diskBytes: 0 }
+
 interface Waiting {
-  readonly need: RoomSize
+  readonly need: Need
   readonly enter: () => void
 }
 
 /** Room for sandboxes, given out in the order of asking. */
 export class Room {
   readonly size: RoomSize
-  #used: RoomSize = { cpus: 0, memoryBytes: 0, sandboxes: 0 }
+  readonly disk: DiskRoom
+  #used = NOTHING
   readonly #waiting: Waiting[] = []
   /** Told whenever another amount of it is used. */
   onUse: (() => void) | undefined
 
-  constructor(size: RoomSize) {
+  constructor(size: RoomSize, disk: DiskRoom) {
     this.size = size
+    this.disk = disk
   }
 
-  get used(): RoomSize {
+  get used(): Need {
     return this.#used
   }
 
@@ -35,13 +46,15 @@ export class Room {
 
   /**
    * Room for one sandbox, until disposed.
-   * @throws SandlotError `capacity` when there is none within `waitMs`; `invalid_request` when there never will be
+   * @throws SandlotError `capacity` when there is none within `waitMs`; `invalid_request` when there never will be. DriverError
+   * `unsupported` for a disk where there is none
    */
   async take(
     resources: Resources,
     options: { readonly waitMs: number; readonly signal: AbortSignal },
   ): Promise<Disposable> {
     const need = needOf(resources)
+    if (need.diskBytes > 0) await this.disk.measure()
     this.#checkEver(need)
     options.signal.throwIfAborted()
     if (this.#waiting.length > 0 || !this.#fits(need)) await this.#wait(need, options)
@@ -71,28 +84,29 @@ export class Room {
     }
   }
 
-  /** How many sandboxes of these resources there is room for, in all or on top of what is used. */
+  /** How many sandboxes of these resources there is room for, in all or on top of what is used. By the disk as last measured. */
   count(resources: Resources, what: 'all' | 'free'): number {
     const need = needOf(resources)
-    const used = what === 'all' ? { cpus: 0, memoryBytes: 0, sandboxes: 0 } : this.#used
+    const used = what === 'all' ? NOTHING : this.#used
     const of = (size: number, taken: number, each: number) =>
       each === 0 ? Number.POSITIVE_INFINITY : Math.floor((size - taken) / each + 1e-9)
     const fit = Math.min(
       of(this.size.cpus, used.cpus, need.cpus),
       of(this.size.memoryBytes, used.memoryBytes, need.memoryBytes),
+      of(this.disk.bytes, used.diskBytes, need.diskBytes),
       this.size.sandboxes - used.sandboxes,
     )
     return Math.max(0, fit)
   }
 
   #wait(
-    need: RoomSize,
+    need: Need,
     { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
   ): Promise<void> {
-    if (waitMs <= 0 || this.#waiting.length >= SERVER_LIMITS.roomWaits) throw this.#full()
+    if (waitMs <= 0 || this.#waiting.length >= SERVER_LIMITS.roomWaits) throw this.#full(need)
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { need, enter: () => settle() }
-      const timer = setTimeout(() => settle(this.#full()), Math.min(waitMs, 2 ** 31 - 1))
+      const timer = setTimeout(() => settle(this.#full(need)), Math.min(waitMs, 2 ** 31 - 1))
       const onAbort = () => settle(signal.reason)
       const settle = (error?: unknown) => {
         clearTimeout(timer)
@@ -109,6 +123,12 @@ export class Room {
   }
 
   #admit(): void {
+    const measured = this.#waiting[0]?.need.diskBytes ? this.disk.measure() : undefined
+    if (measured) void measured.catch(() => {}).then(() => this.#admitFirst())
+    else this.#admitFirst()
+  }
+
+  #admitFirst(): void {
     for (let next = this.#waiting[0]; next && this.#fits(next.need); next = this.#waiting[0]) {
       this.#waiting.shift()
       this.#use(next.need, 1)
@@ -116,28 +136,30 @@ export class Room {
     }
   }
 
-  #fits(need: RoomSize): boolean {
+  #fits(need: Need): boolean {
     const { size } = this
     const used = this.#used
     return (
       used.cpus + need.cpus <= size.cpus + 1e-9 &&
       used.memoryBytes + need.memoryBytes <= size.memoryBytes &&
-      used.sandboxes + need.sandboxes <= size.sandboxes
+      used.sandboxes + need.sandboxes <= size.sandboxes &&
+      (need.diskBytes === 0 || used.diskBytes + need.diskBytes <= this.disk.bytes)
     )
   }
 
-  #use(need: RoomSize, sign: 1 | -1): void {
+  #use(need: Need, sign: 1 | -1): void {
     const used = this.#used
     // Rounded, so that thousands of tenths of a processor don't add up to a crumb.
     this.#used = {
       cpus: Math.round((used.cpus + sign * need.cpus) * 1e6) / 1e6,
       memoryBytes: used.memoryBytes + sign * need.memoryBytes,
       sandboxes: used.sandboxes + sign * need.sandboxes,
+      diskBytes: used.diskBytes + sign * need.diskBytes,
     }
     this.onUse?.()
   }
 
-  #checkEver(need: RoomSize): void {
+  #checkEver(need: Need): void {
     if (need.cpus > this.size.cpus) {
       throw new SandlotError(
         'invalid_request',
@@ -150,17 +172,31 @@ export class Room {
         `resources.memory: ${formatSize(need.memoryBytes)} are asked for, the machine gives ${formatSize(this.size.memoryBytes)} in all`,
       )
     }
+    if (need.diskBytes > this.disk.bytes) {
+      throw new SandlotError(
+        'invalid_request',
+        `resources.disk: ${formatSize(need.diskBytes)} are needed with what a grader may write, the machine's disk gives ${formatSize(this.disk.bytes)} in all`,
+        { hint: 'Ask for a smaller disk, or free space under the data directory of the daemon.' },
+      )
+    }
   }
 
-  #full(): SandlotError {
-    const { cpus, memoryBytes, sandboxes } = this.#used
-    return new SandlotError(
-      'capacity',
-      `no room for another sandbox: ${sandboxes} of ${this.size.sandboxes} sandboxes, ${cpus} of ${this.size.cpus} processors and ${formatSize(memoryBytes)} of ${formatSize(this.size.memoryBytes)} are taken`,
-    )
+  #full(need: Need): SandlotError {
+    const { cpus, memoryBytes, sandboxes, diskBytes } = this.#used
+    const taken = [
+      `${sandboxes} of ${this.size.sandboxes} sandboxes`,
+      `${cpus} of ${this.size.cpus} processors`,
+      `${formatSize(memoryBytes)} of ${formatSize(this.size.memoryBytes)} of memory`,
+    ]
+    if (need.diskBytes > 0) {
+      taken.push(`${formatSize(diskBytes)} of ${formatSize(this.disk.bytes)} of disk`)
+    }
+    const said = new Intl.ListFormat('en').format(taken)
+    return new SandlotError('capacity', `no room for another sandbox: ${said} are taken`)
   }
 }
 
-function needOf(resources: Resources): RoomSize {
-  return { cpus: resources.cpu.request, memoryBytes: resources.memory.request, sandboxes: 1 }
+function needOf({ cpu, memory, disk }: Resources): Need {
+  const diskBytes = promisedDiskBytes({ memoryBytes: memory.limit, diskBytes: disk })
+  return { cpus: cpu.request, memoryBytes: memory.request, sandboxes: 1, diskBytes }
 }

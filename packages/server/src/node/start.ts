@@ -44,7 +44,7 @@ export async function startSandbox(
   aborted: AbortSignal,
   memory?: SavedMemory,
 ): Promise<Started> {
-  const transferMs = memory ? memoryTransferMs(spec.limits.memoryBytes) : 0
+  const transferMs = memory ? memoryTransferMs(spec.limits) : 0
   const late = AbortSignal.timeout(SERVER_LIMITS.createMs + transferMs)
   const signal = AbortSignal.any([aborted, late])
   if (memory) return await fromMemory(starter, spec, memory, signal)

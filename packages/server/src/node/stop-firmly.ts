@@ -13,7 +13,7 @@ export async function stopFirmly(
     } catch (error) {
       log.error({ err: error, sandbox: sandbox.id, tries }, 'a sandbox could not be stopped')
       if (tries < SERVER_LIMITS.stopTries) continue
-      const usage = { cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0 }
+      const usage = { cpuMs: 0, memoryBytes: 0, memoryPeakBytes: 0, diskBytes: 0 }
       return { kind: 'lost', detail: `it could not be stopped: ${String(error)}`, usage }
     }
   }

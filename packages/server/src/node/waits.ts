@@ -1,4 +1,5 @@
 /** Waits that end before the work does: the work goes on, and its failure is nobody's. */
+import type { NodeWait } from './port.ts'
 
 /** Rejects with the signal's reason. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -21,6 +22,19 @@ export function unlessLate<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
     timer.unref()
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
+}
+
+/** As the caller said how long it waits. */
+export function within<T>(work: Promise<T>, wait: NodeWait | undefined): Promise<T> {
+  const heard = unlessAborted(work, wait?.signal)
+  return wait?.timeoutMs === undefined ? heard : unlessLate(heard, wait.timeoutMs)
+}
+
+/** The same as a signal. */
+export function waitSignal(wait: NodeWait | undefined): AbortSignal | undefined {
+  if (wait?.timeoutMs === undefined) return wait?.signal
+  const timeout = AbortSignal.timeout(wait.timeoutMs)
+  return wait.signal ? AbortSignal.any([wait.signal, timeout]) : timeout
 }
 
 /**

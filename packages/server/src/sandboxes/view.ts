@@ -1,4 +1,4 @@
-import type { SandboxView } from '@sandlot/protocol'
+import { diskMediumOf, type SandboxView } from '@sandlot/protocol'
 import type { Ending } from '../node/endings.ts'
 import type { Entry } from '../node/entry.ts'
 import type { OwnershipRecord } from '../node/ownership.ts'
@@ -15,17 +15,19 @@ export function liveView(entry: Entry): SandboxView {
 
 /** One that ended, and how. */
 export function endedView({ ended, record }: Ending): SandboxView {
-  const { cpuMs, memoryBytes, memoryPeakBytes, networkBytes } = ended.usage
+  const { cpuMs, memoryBytes, memoryPeakBytes, diskBytes, networkBytes } = ended.usage
   return {
     ...base(record),
     state: 'stopped',
     ending: { kind: ended.kind, detail: ended.detail, atMs: ended.atMs },
-    usage: { cpuMs, memoryBytes, memoryPeakBytes, networkBytes },
+    usage: { cpuMs, memoryBytes, memoryPeakBytes, diskBytes, networkBytes },
   }
 }
 
 function base(record: OwnershipRecord): Omit<SandboxView, 'state'> {
   const { setup = 'none', agent = 'none', grade = 'none' } = record.network
+  const { memory, disk } = record.resources
+  const diskMedium = diskMediumOf({ memoryBytes: memory.limit, diskBytes: disk })
   return {
     id: record.sandbox,
     project: record.project,
@@ -33,6 +35,7 @@ function base(record: OwnershipRecord): Omit<SandboxView, 'state'> {
     node: record.node,
     owner: record.owner,
     resources: record.resources,
+    diskMedium,
     tags: record.tags,
     env: record.env,
     workdir: record.workdir,

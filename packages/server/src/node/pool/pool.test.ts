@@ -9,6 +9,7 @@ import { SERVER_LIMITS } from '../../limits.ts'
 import { until } from '../../testing/until.ts'
 import { Checkpoints } from '../checkpoints.ts'
 import { Creations } from '../creations.ts'
+import { DiskRoom } from '../disk-room.ts'
 import { Room } from '../room.ts'
 import { type MemoryAhead, type PoolSettings, SandboxPool } from './pool.ts'
 
@@ -28,7 +29,7 @@ async function openPool({ settings, memoryBytes = 2 ** 32, ...options }: Given =
   const { path } = stack.use(await temporaryDirectory())
   const driver = new FakeDriver({ capabilities: { memorySnapshot: true }, ...options })
   const checkpoints = new Checkpoints(path)
-  const room = new Room({ cpus: 64, memoryBytes, sandboxes: 100 })
+  const room = new Room({ cpus: 64, memoryBytes, sandboxes: 100 }, new DiskRoom(driver))
   const clock = createManualClock()
   const pool = new SandboxPool({
     ...{ driver, checkpoints, room, clock },
@@ -239,6 +240,16 @@ describe('copies of saved memory', () => {
     expect(at.pool.takeCopy(memory)).toBeUndefined()
     at.clock.advance(poolLookMs)
     expect(at.pool.copies).toMatchObject({ ready: 0, starting: 0 })
+  })
+
+  test('whose files are on the disk don’t wait: nobody was promised what they take', async () => {
+    await using at = await openPool()
+    const memory = await at.saved('sn_a')
+    at.pool.fill()
+    const large = { ...memory, limits: { ...limits, diskBytes: 2 ** 30 } }
+    at.pool.expect('run', 2, large)
+    expect(at.pool.takeCopy(large)).toBeUndefined()
+    expect(at.pool.copies).toMatchObject({ target: 0, starting: 0, misses: 0 })
   })
 
   test('that this machine cannot restore are not tried again and again', async () => {

@@ -1,5 +1,5 @@
 import type { Clock } from '@sandlot/engine'
-import { SandlotError } from '@sandlot/protocol'
+import { diskMediumOf, SandlotError } from '@sandlot/protocol'
 import {
   type Blank,
   type CheckpointSource,
@@ -183,6 +183,8 @@ export class SandboxPool {
   #shelfOf(memory: MemoryAhead): Shelf<undefined, undefined> | undefined {
     const { checkpoints, driver } = this.#options
     if (!this.#isOn || !driver.capabilities.memorySnapshot) return undefined
+    // A copy has its files at once, and of the disk nothing is taken that was not promised to somebody.
+    if (diskMediumOf(memory.limits) === 'disk') return undefined
     const { checkpoint } = memory
     const found = this.#copies.get(checkpoint)
     if (found) return found

@@ -6,7 +6,7 @@ import { WaitingBlanks } from './waiting-blanks.ts'
 const blankOf = (hostId: string): Blank => ({ hostId, gone: new Promise(() => {}) })
 const layersOf = (...names: string[]): Layer[] =>
   names.map((name) => ({ digest: `sha256:${name}`, path: `/${name}` }))
-const limits = { memoryBytes: 1, cpus: 1, pidsMax: 1, diskBytes: 1, nofileMax: 1 }
+const limits = { memoryBytes: 2, cpus: 1, pidsMax: 1, diskBytes: 1, nofileMax: 1 }
 const box = (...layers: string[]): WorldAhead => ({
   layers: layersOf(...layers),
   limits,
@@ -24,6 +24,17 @@ test('the one with the least left to do is taken, and nothing that is of another
   expect(waiting.take({ ...box('b'), limits: { ...limits, cpus: 2 } })).toBeUndefined()
   expect(waiting.take(box('b'))?.hostId).toBe('other')
   expect(waiting.size).toBe(0)
+})
+
+test('files on the disk have a place only where a world was opened for them', () => {
+  const waiting = new WaitingBlanks()
+  const large = { ...box('a'), limits: { ...limits, diskBytes: 2 } }
+  waiting.add(blankOf('plain'), {})
+  waiting.add(blankOf('mounted'), { layers: layersOf('a') })
+  waiting.add(blankOf('small'), { world: box('a') })
+  expect(waiting.take(large)).toBeUndefined()
+  waiting.add(blankOf('large'), { world: large })
+  expect(waiting.take(large)?.hostId).toBe('large')
 })
 
 test('half of them are made for who came last, the rest can become anything', () => {

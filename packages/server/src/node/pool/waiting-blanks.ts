@@ -1,3 +1,4 @@
+import { diskMediumOf } from '@sandlot/protocol'
 import type { Blank, BlankOptions, Layer, SandboxSpec, WorldAhead } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../../limits.ts'
 import type { Stock } from './shelf.ts'
@@ -57,8 +58,8 @@ export class WaitingBlanks implements Stock<Kit, Wanted> {
     this.#wanted = few ? { layers, limits, hostname } : undefined
     const blank =
       this.#find((waiting) => waiting.sort === sort) ??
-      this.#find((waiting) => waiting.sort === undefined && hasAll(waiting.digests, layers)) ??
-      this.#find((waiting) => waiting.sort === undefined)
+      // For files on the disk there is no place in any other.
+      (diskMediumOf(limits) === 'disk' ? undefined : this.#findAny(layers))
     if (blank) this.#ready.delete(blank)
     return blank
   }
@@ -81,6 +82,13 @@ export class WaitingBlanks implements Stock<Kit, Wanted> {
   /** What was wanted last can't be started ahead: its layers may be gone. */
   forgetWanted(): void {
     this.#wanted = undefined
+  }
+
+  #findAny(layers: readonly Layer[]): Blank | undefined {
+    return (
+      this.#find((waiting) => waiting.sort === undefined && hasAll(waiting.digests, layers)) ??
+      this.#find((waiting) => waiting.sort === undefined)
+    )
   }
 
   #find(suits: (waiting: Waiting) => boolean): Blank | undefined {

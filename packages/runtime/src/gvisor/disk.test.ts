@@ -1,0 +1,165 @@
+import { mkdir, readdir, readFile, rm, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  expectNoLeaks,
+  gvisorMachine,
+  orphanSandboxes,
+  pythonImage,
+  temporaryDirectory,
+} from '@sandlot/testkit'
+import { describe, expect, test } from 'vitest'
+import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
+import { SHELL } from '../conformance/shell-texts.ts'
+import { GvisorDriver } from './driver.ts'
+import type { GvisorOptions } from './options.ts'
+import { newHostId, sandboxPaths } from './paths.ts'
+
+const machine = await gvisorMachine()
+const reason = 'reason' in machine ? machine.reason : ''
+const MIB = 2 ** 20
+
+/** A driver over directories of its own; the disk is empty in the end. */
+async function setup() {
+  const found = await gvisorMachine()
+  if ('reason' in found) throw new Error(found.reason)
+  const { layers } = await pythonImage()
+  // Where others go may be memory.
+  const directory = await temporaryDirectory(found.options.dataDirectory)
+  const options: GvisorOptions = { ...found.options, dataDirectory: directory.path }
+  const { stateDirectory, dataDirectory } = options
+  const driver = new GvisorDriver(options)
+  return {
+    options,
+    driver,
+    spec: (memoryMib = 128, diskMib = 256) => {
+      const limits = { memoryBytes: memoryMib * MIB, diskBytes: diskMib * MIB }
+      return specFor({ layers } as unknown as DriverHarness, { limits })
+    },
+    names: () => readdir(join(dataDirectory, 'disks')).catch(() => []),
+    sentryOf: async (hostId: string): Promise<number> => {
+      const { state } = sandboxPaths(stateDirectory, hostId)
+      return JSON.parse(await readFile(state, 'utf8')).sentryPid
+    },
+    [Symbol.asyncDispose]: async () => {
+      await driver[Symbol.asyncDispose]()
+      await expectNoLeaks({ stateDirectory, dataDirectory })
+      await rm(stateDirectory, { recursive: true, force: true })
+      await directory[Symbol.asyncDispose]()
+    },
+  }
+}
+
+describe.skipIf(reason !== '')(`disks of sandboxes in gVisor${reason && `: ${reason}`}`, () => {
+  test('the file has no name once the sandbox runs, and ends with it', async () => {
+    await using each = await setup()
+    const sandbox = await each.driver.create(each.spec())
+    expect(await each.names()).toEqual([])
+    await shell(sandbox, SHELL.fillLarge)
+    const { usage } = await each.driver.stop(sandbox)
+    expect(usage.diskBytes).toBeGreaterThan(230 * MIB)
+    expect(await each.names()).toEqual([])
+  })
+
+  test('many times the memory is written through, read back, and run', async () => {
+    await using each = await setup()
+    const sandbox = await each.driver.create(each.spec(96, 1_024))
+    const script = `
+import subprocess
+block = lambda n: n.to_bytes(4, 'big') * (1 << 18)
+with open('/big', 'wb') as file:
+  for n in range(800): file.write(block(n))
+with open('/big', 'rb') as file:
+  print(sum(file.read(1 << 20) != block(n) for n in range(800)), flush=True)
+subprocess.run('cp /bin/echo /mine && /mine ran', shell=True)`
+    const { stdout } = await shell(sandbox, '', { argv: ['python3', '-c', script] })
+    expect(stdout).toBe('0\nran\n')
+    expect((await each.driver.usage(sandbox)).memoryBytes).toBeLessThan(96 * MIB)
+  })
+
+  test('mapped files are written out as others are', async () => {
+    await using each = await setup()
+    const sandbox = await each.driver.create(each.spec(96, 512))
+    const script = `
+import mmap, os
+size = 300 << 20
+file = os.open('/mapped', os.O_RDWR | os.O_CREAT)
+os.ftruncate(file, size)
+pages = mmap.mmap(file, size)
+for at in range(0, size, 4096): pages[at] = at >> 12 & 255
+print(sum(pages[at] != at >> 12 & 255 for at in range(0, size, 4096)))`
+    const argv = ['python3', '-c', script]
+    expect(await shell(sandbox, '', { argv })).toMatchObject({ stdout: '0\n' })
+  })
+
+  test('deletions, replaced directories and renames are told of it as of memory', async () => {
+    await using each = await setup()
+    const sandbox = await each.driver.create(each.spec())
+    await shell(
+      sandbox,
+      'rm -r /usr/share/doc && mkdir /usr/share/doc && echo new > /usr/share/doc/new && mv /usr/share/zoneinfo /zones && rm /bin/sh',
+    )
+    const argv = ['/bin/ls', '/usr/share/doc', '/bin/sh', '/usr/share/zoneinfo']
+    expect((await shell(sandbox, '', { argv })).stdout).toBe('/usr/share/doc:\nnew\n')
+  })
+
+  test('a start that fails leaves no name', async () => {
+    await using each = await setup()
+    const layers = [{ digest: 'sha256:0', path: '/nowhere/layer.erofs' }]
+    await expect(each.driver.create({ ...each.spec(), layers })).rejects.toMatchObject({
+      code: 'create_failed',
+    })
+    const signal = AbortSignal.timeout(60)
+    await each.driver.create(each.spec(), { signal }).then(
+      (sandbox) => each.driver.stop(sandbox),
+      () => {},
+    )
+    expect(await each.names()).toEqual([])
+  })
+
+  test('after the daemon was killed the file still ends with its sandbox', async () => {
+    await using each = await setup()
+    const [hostId = ''] = await orphanSandboxes(each.options, [
+      { spec: each.spec(), shell: SHELL.fillLarge },
+    ])
+    expect(await each.names()).toEqual([])
+    const descriptors = `/proc/${await each.sentryOf(hostId)}/fd`
+    await expect.poll(() => readdir(descriptors).catch(() => [])).not.toEqual([])
+    process.kill(await each.sentryOf(hostId), 'SIGKILL')
+    await expect.poll(() => readdir(descriptors).catch(() => [])).toEqual([])
+    expect(await each.names()).toEqual([])
+    expect((await each.driver.recover()).ended).toHaveLength(1)
+  })
+
+  test('names that a daemon left in the middle of a start are removed by the next', async () => {
+    await using each = await setup()
+    const [old, young] = [newHostId(), newHostId()]
+    const directory = join(each.options.dataDirectory, 'disks')
+    for (const hostId of [old, young]) await mkdir(join(directory, hostId), { recursive: true })
+    await utimes(join(directory, old), 1, 1)
+    await each.driver.recover()
+    // It may be that of another daemon, which is about to start a sandbox.
+    expect(await each.names()).toEqual([young])
+    await rm(join(directory, young), { recursive: true })
+  })
+
+  test('a data directory in memory is no disk', async () => {
+    await using each = await setup()
+    await using memory = await temporaryDirectory('/dev/shm')
+    const { stateDirectory } = each.options
+    await using driver = new GvisorDriver({
+      ...each.options,
+      stateDirectory: `${stateDirectory}-m`,
+      dataDirectory: memory.path,
+    })
+    const refused = { code: 'unsupported', message: expect.stringContaining('tmpfs') }
+    await expect(driver.create(each.spec())).rejects.toMatchObject(refused)
+    await expect(driver.diskSpace()).rejects.toMatchObject(refused)
+    const findings = await driver.probe()
+    expect(findings.find(({ name }) => name === 'large disks')).toMatchObject({
+      ok: false,
+      required: false,
+      mend: expect.stringContaining('SANDLOT_DATA_DIRECTORY'),
+    })
+    await rm(`${stateDirectory}-m`, { recursive: true, force: true })
+  })
+})
