@@ -6,6 +6,32 @@ import { expect, test } from 'vitest'
 import { story } from './harness/story.ts'
 import { until } from './harness/until.ts'
 
+const [X86_64, AARCH64] = [62, 183]
+
+/** A static program of a few instructions that exits with 42, or says that it is for another machine. */
+function programOf(machine: number): Buffer {
+  const code = Buffer.from('bf2a000000b83c0000000f05', 'hex')
+  const [headerBytes, segmentBytes, base] = [64, 56, 0x400000n]
+  const start = headerBytes + segmentBytes
+  const program = Buffer.alloc(start + code.length)
+  program.write('\x7fELF\x02\x01\x01', 0, 'latin1')
+  program.writeUInt16LE(2, 16)
+  program.writeUInt16LE(machine, 18)
+  program.writeUInt32LE(1, 20)
+  program.writeBigUInt64LE(base + BigInt(start), 24)
+  program.writeBigUInt64LE(BigInt(headerBytes), 32)
+  program.writeUInt16LE(headerBytes, 52)
+  program.writeUInt16LE(segmentBytes, 54)
+  program.writeUInt16LE(1, 56)
+  program.writeUInt32LE(1, headerBytes)
+  program.writeUInt32LE(5, headerBytes + 4)
+  for (const at of [16, 24]) program.writeBigUInt64LE(base, headerBytes + at)
+  for (const at of [32, 40]) program.writeBigUInt64LE(BigInt(program.length), headerBytes + at)
+  program.writeBigUInt64LE(0x1000n, headerBytes + 48)
+  code.copy(program, start)
+  return program
+}
+
 /** Text that no earlier run has built. */
 const fresh = () => `run-${Date.now()}-${Math.random().toString(36).slice(2)}`
 
@@ -154,6 +180,42 @@ await story('images that are built in steps', { pool: 2 }, (given) => {
     await expect(
       given.client.images.build(Image.registry(`${registry.host}/bare:v2`)),
     ).rejects.toMatchObject({ code: 'registry_image_unknown' })
+  })
+
+  test('of one program and nothing else, and of another machine’s programs', async () => {
+    await using directory = await temporaryDirectory()
+    await writeFile(join(directory.path, 'exits'), programOf(X86_64), { mode: 0o755 })
+    await writeFile(join(directory.path, 'foreign'), programOf(AARCH64), { mode: 0o755 })
+    const bare = Image.directory(directory.path).network('none')
+    const { id } = await given.client.images.build(bare)
+    await using sandbox = await given.client.sandboxes.create({ from: id })
+    expect(await sandbox.exec(['/exits'])).toMatchObject({ exitCode: 42 })
+    expect(await sandbox.exec(['/exits'], { user: '1234:5', cwd: '/tmp' })).toMatchObject({
+      exitCode: 42,
+    })
+    await sandbox.files.write('/tmp/a', 'x')
+    const failure = async (command: string | string[], options = {}) =>
+      await sandbox.exec(command, options).then(
+        (end) => end,
+        (error: SandlotError) => `${error.code}: ${error.message}`,
+      )
+    expect([
+      await failure('true'),
+      await failure(['/exits'], { user: 'nobody' }),
+      await failure(['/foreign']),
+    ]).toEqual([
+      expect.stringContaining('/bin/sh: no such file in the sandbox'),
+      expect.stringContaining('user nobody is not known in this world'),
+      expect.stringContaining('/foreign: it is no program that this machine runs'),
+    ])
+    const stepped = bare.run(['/exits'])
+    await expect(given.client.images.build(stepped)).rejects.toMatchObject({
+      message: expect.stringContaining('the command ended with exit code 42'),
+    })
+    await expect(given.client.images.build(bare.run(['/foreign']))).rejects.toMatchObject({
+      code: 'image_build_failed',
+      message: expect.stringContaining('did not start'),
+    })
   })
 
   test('go out as an archive and come back', async () => {

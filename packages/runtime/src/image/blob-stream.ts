@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import type { OpenBlob } from './build.ts'
 import { sourceInvalid } from './image-error.ts'
+import { imageLimits } from './limits.ts'
 
 const GZIP = [0x1f, 0x8b]
 const ZSTD = [0x28, 0xb5, 0x2f, 0xfd]
@@ -83,16 +84,42 @@ export async function* decompressed(chunks: AsyncIterable<Uint8Array>): AsyncGen
     return
   }
   const unpacker = starts(GZIP) ? createGunzip() : createZstdDecompress()
-  const pumped = pipeline(Readable.from(all), unpacker)
+  const packed = { bytes: 0 }
+  const pumped = pipeline(Readable.from(counted(all, packed)), unpacker)
   pumped.catch(() => {})
+  let unpackedBytes = 0
   try {
-    for await (const chunk of unpacker) yield chunk
+    for await (const chunk of unpacker) {
+      unpackedBytes += chunk.length
+      checkRatio(packed.bytes, unpackedBytes)
+      yield chunk
+    }
   } catch (cause) {
     throw isZlibError(cause)
       ? sourceInvalid('The compressed archive is damaged.', 'Pack and send it again.', cause)
       : cause
   }
   await pumped
+}
+
+async function* counted(
+  chunks: AsyncIterable<Uint8Array>,
+  count: { bytes: number },
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    count.bytes += chunk.length
+    yield chunk
+  }
+}
+
+/** A few bytes could fill the disk, or keep this process busy for minutes. */
+function checkRatio(packedBytes: number, unpackedBytes: number): void {
+  const { unpackedBytesFree, unpackedRatioMax } = imageLimits
+  if (unpackedBytes <= unpackedBytesFree || unpackedBytes <= unpackedRatioMax * packedBytes) return
+  throw sourceInvalid(
+    `The compressed archive unpacks to more than ${unpackedRatioMax} times its size.`,
+    'Send it plain, or leave out what is nothing but zeros.',
+  )
 }
 
 async function* resumed(

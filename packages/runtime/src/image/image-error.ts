@@ -1,4 +1,5 @@
 import { idKind } from '@sandlot/protocol'
+import { imageLimits } from './limits.ts'
 
 export const IMAGE_ERROR_CODES = [
   /** No image has this id. */
@@ -68,4 +69,11 @@ export function imageUnknown(id: string): ImageError {
 
 export function sourceInvalid(message: string, hint: string, cause?: unknown): ImageError {
   return new ImageError('image_source_invalid', message, { hint, cause })
+}
+
+export function tooManyEntries(): ImageError {
+  return sourceInvalid(
+    `The layers of the image have more than ${imageLimits.imageEntriesMax} entries.`,
+    'Leave out what nobody needs, or begin at another image.',
+  )
 }

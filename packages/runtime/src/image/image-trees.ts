@@ -2,6 +2,8 @@
 import type { Layer } from '../driver.ts'
 import type { DirectoryInode } from './erofs/inode.ts'
 import { readErofsTree } from './erofs/read-tree.ts'
+import { tooManyEntries } from './image-error.ts'
+import { imageLimits } from './limits.ts'
 import { mergedOver } from './whiteouts.ts'
 
 const TREES_KEPT = 4
@@ -15,7 +17,13 @@ export class ImageTrees {
     const known = this.#kept.get(key)?.deref()
     if (known) return known
     let tree: DirectoryInode | undefined
-    for (const { path } of layers) tree = mergedOver(await readErofsTree(path), tree)
+    let entries = 0
+    for (const { path } of layers) {
+      const layer = await readErofsTree(path)
+      entries += entriesOf(layer)
+      if (entries > imageLimits.imageEntriesMax) throw tooManyEntries()
+      tree = mergedOver(layer, tree)
+    }
     if (!tree) throw new Error('an image without layers')
     this.#keep(key, tree)
     return tree
@@ -27,4 +35,12 @@ export class ImageTrees {
     const [oldest] = this.#kept.keys()
     if (this.#kept.size > TREES_KEPT && oldest !== undefined) this.#kept.delete(oldest)
   }
+}
+
+function entriesOf({ children }: DirectoryInode): number {
+  let entries = children.size
+  for (const child of children.values()) {
+    if (child.kind === 'directory') entries += entriesOf(child)
+  }
+  return entries
 }

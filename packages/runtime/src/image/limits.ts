@@ -1,16 +1,28 @@
 /** What an image may cost this machine, however it is made. */
 export const imageLimits = {
   layerBytesMax: 64 * 1024 ** 3,
+  /** What a layer that is being written leaves free on its disk, where other things of the daemon lie; of a small disk a share. */
+  diskReserveBytes: 1024 ** 3,
+  diskReserveShare: 0.05,
+  /** How much of a layer is written from one look at the disk to the next. */
+  diskLookBytes: 256 * 1024 ** 2,
   /** Everything in one layer; each costs about half a kilobyte of memory while the layer is written. */
   layerEntriesMax: 1_000_000,
+  /** Everything in all layers of one image: what is seen of them is put together in memory. */
+  imageEntriesMax: 2_000_000,
   /** Inodes and directories of one layer, read back. */
   layerMetadataBytesMax: 1024 ** 3,
   pathBytesMax: 4096,
   nameBytesMax: 255,
   /** Directories below one another; keeps recursion over a tree shallow. */
   pathDepthMax: 512,
-  /** A pax or GNU long-name header. */
+  /** A pax or GNU long-name header, and what global ones say in all. */
   tarExtensionBytesMax: 1024 * 1024,
+  /** Such headers before one entry. */
+  tarExtensionsMax: 16,
+  /** An archive that unpacks to more than so many times its size is none that anybody packed, from this size on. */
+  unpackedRatioMax: 200,
+  unpackedBytesFree: 1024 ** 3,
   /** Stretches of data in a sparse file. */
   tarSparseRegionsMax: 65_536,
   /** An index, a manifest or a configuration of an OCI layout. */

@@ -6,7 +6,8 @@ import { decompressed, untilAborted, verifiedBlob } from './blob-stream.ts'
 import type { BuildContext, BuiltImage } from './build.ts'
 import type { DirectoryInode } from './erofs/inode.ts'
 import { defaultImageConfig, type ImageLayer } from './image.ts'
-import { sourceInvalid } from './image-error.ts'
+import { sourceInvalid, tooManyEntries } from './image-error.ts'
+import { imageLimits } from './limits.ts'
 import { type Descriptor, type OciConfig, OciLayout } from './oci-layout.ts'
 import type { SourceOf } from './source.ts'
 import { writeTarLayer } from './tar-layer.ts'
@@ -36,6 +37,7 @@ export async function buildOciLayout(
   const { manifest, config } = await layout.find(platform)
   const layers: ImageLayer[] = []
   let below: DirectoryInode | undefined
+  let entries = 0
   for (const [index, descriptor] of manifest.layers.entries()) {
     const path = join(context.directory, `${index}.erofs`)
     context.log(`layer ${index + 1} of ${manifest.layers.length}: ${descriptor.digest}`)
@@ -46,6 +48,8 @@ export async function buildOciLayout(
       onLog: context.log,
       ...(below && { below }),
     })
+    entries += written.inodes
+    if (entries > imageLimits.imageEntriesMax) throw tooManyEntries()
     if (below && written.root.children.size === 0) continue
     layers.push({ path, digest: written.digest, sizeBytes: written.sizeBytes })
     below = mergedOver(written.root, below)

@@ -1,4 +1,5 @@
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, statfs } from 'node:fs/promises'
+import { imageLimits } from '../limits.ts'
 import { BLOCK_BYTES } from './format.ts'
 
 const BUFFER_BYTES = 1024 * 1024
@@ -8,19 +9,22 @@ const ZEROS = Buffer.alloc(64 * 1024)
 /** A file written from front to back in large pieces, with its position counted. Long zeros in it are holes. */
 export class BlockFile implements AsyncDisposable {
   readonly #file: FileHandle
+  readonly #path: string
   readonly #sizeBytesMax: number
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES)
   #buffered = 0
   #flushed = 0
+  #writtenSinceLook = 0
 
-  private constructor(file: FileHandle, sizeBytesMax: number) {
+  private constructor(file: FileHandle, path: string, sizeBytesMax: number) {
     this.#file = file
+    this.#path = path
     this.#sizeBytesMax = sizeBytesMax
   }
 
   /** Fails when the path exists. */
   static async create(path: string, sizeBytesMax: number): Promise<BlockFile> {
-    return new BlockFile(await open(path, 'wx+', 0o444), sizeBytesMax)
+    return new BlockFile(await open(path, 'wx+', 0o444), path, sizeBytesMax)
   }
 
   get position(): number {
@@ -69,13 +73,30 @@ export class BlockFile implements AsyncDisposable {
     await this.#file.close()
   }
 
+  /** Whoever sends little can make a layer that is large: it must not take the disk from the daemon itself. */
+  async #look(sizeBytes: number): Promise<void> {
+    const { diskLookBytes, diskReserveBytes, diskReserveShare } = imageLimits
+    this.#writtenSinceLook += sizeBytes
+    if (this.#writtenSinceLook < diskLookBytes) return
+    this.#writtenSinceLook = 0
+    const { bavail, blocks, bsize } = await statfs(this.#path)
+    const reserve = Math.min(diskReserveBytes, diskReserveShare * blocks * bsize)
+    if (bavail * bsize < reserve) throw new DiskReserved('what is left of the disk is reserved')
+  }
+
   async #flush(): Promise<void> {
     for (const [from, to] of stretchesOfData(this.#buffer.subarray(0, this.#buffered))) {
+      await this.#look(to - from)
       await writeFully(this.#file, this.#buffer.subarray(from, to), this.#flushed + from)
     }
     this.#flushed += this.#buffered
     this.#buffered = 0
   }
+}
+
+/** No space is left, but what others need. */
+class DiskReserved extends Error {
+  readonly code = 'ENOSPC'
 }
 
 /** From and to of each, in pieces as large as `ZEROS`. */

@@ -3,9 +3,11 @@ import { posix } from 'node:path'
 import { formatDuration, startProblem } from '@sandlot/protocol'
 import type { ExecResult, ExecSpec } from '../../guest/guest.ts'
 import { GuestError } from '../../guest/guest-error.ts'
+import { LayerTooLarge } from '../erofs/block-file.ts'
 import type { Image } from '../image.ts'
 import { ImageError } from '../image-error.ts'
 import { imageLimits } from '../limits.ts'
+import { TarError } from '../tar/header.ts'
 import { type WrittenLayer, writeTarLayer } from '../tar-layer.ts'
 import type { StepContext, StepOf } from './apply.ts'
 import type { StepMachine } from './machine.ts'
@@ -31,8 +33,21 @@ export async function runLayer(
     return written.root.children.size === 0 ? undefined : written
   } catch (error) {
     signal.throwIfAborted()
-    throw await machine.explain(error)
+    throw notKept(error) ?? (await machine.explain(error))
   }
+}
+
+/** The files that it left are no layer. */
+function notKept(error: unknown): ImageError | undefined {
+  if (!(error instanceof TarError || error instanceof LayerTooLarge)) return undefined
+  return new ImageError(
+    'image_build_failed',
+    `what the command left can't be kept: ${error.message}`,
+    {
+      hint: 'Let it remove what nobody needs at its end.',
+      cause: error,
+    },
+  )
 }
 
 interface Command extends Omit<ExecSpec, 'world' | 'exec' | 'stdin' | 'mode'> {

@@ -53,9 +53,14 @@ export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
   const source = new ByteSource(chunks)
   try {
     const globals = new Map<string, string>()
+    let entries = 0
     for (;;) {
       const found = await nextHeader(source, globals)
       if (!found) break
+      entries += 1
+      if (entries > imageLimits.layerEntriesMax) {
+        throw new TarError(`the tar archive has more than ${imageLimits.layerEntriesMax} entries`)
+      }
       const sparse = sparseFile(found.pax)
       const entry = toEntry(found.header, found.pax, sparse)
       // What the archive holds; a file with holes is longer.
@@ -83,7 +88,10 @@ async function nextHeader(
   globals: Map<string, string>,
 ): Promise<FoundHeader | undefined> {
   const own = new Map<string, string>()
-  for (;;) {
+  for (let extensions = 0; ; extensions += 1) {
+    if (extensions > imageLimits.tarExtensionsMax) {
+      throw new TarError('the tar archive is damaged: too many extension headers in a row')
+    }
     const record = await source.read(RECORD_BYTES)
     if (record.length < RECORD_BYTES) throw new TarError('the tar archive ends too early')
     if (isZeroRecord(record)) return undefined
@@ -95,6 +103,7 @@ async function nextHeader(
       case 'g':
         for (const [key, value] of decodePax(await extension(source, header)))
           globals.set(key, value)
+        checkSize(globals)
         break
       case 'L':
         own.set('path', untilNul(await extension(source, header)))
@@ -109,6 +118,13 @@ async function nextHeader(
         return { header, pax: new Map([...globals, ...own]) }
     }
   }
+}
+
+function checkSize(globals: ReadonlyMap<string, string>): void {
+  let sizeBytes = 0
+  for (const [key, value] of globals) sizeBytes += key.length + value.length
+  if (sizeBytes <= imageLimits.tarExtensionBytesMax) return
+  throw new TarError('the tar archive is damaged: its global headers are too large')
 }
 
 async function extension(source: ByteSource, header: TarHeader): Promise<Buffer> {
