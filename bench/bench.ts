@@ -21,6 +21,8 @@ export type Bench = (context: BenchContext) => Promise<readonly Measured[]>
 
 export interface NamedBench {
   readonly name: string
+  /** Takes so long that it is run with `--long` alone, or by its name. */
+  readonly long?: boolean
   /** After so long it hangs, and is ended. Default: two minutes beyond its budget. Milliseconds. */
   readonly limitMs?: number
   readonly about: string

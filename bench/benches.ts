@@ -18,9 +18,30 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/pool.ts')).pool,
   },
   {
+    name: 'burst',
+    limitMs: 400_000,
+    about: 'a hundred creates at once from a pool of a hundred blanks, against the raw loop',
+    load: async () => (await import('./figures/burst.ts')).burst,
+  },
+  {
+    name: 'layers',
+    about: 'the pool with an image of ten layers, against one layer',
+    load: async () => (await import('./figures/layers.ts')).layers,
+  },
+  {
     name: 'snapshot',
     about: 'files of a running sandbox saved as a layer that others start from, over HTTP',
     load: async () => (await import('./figures/snapshot.ts')).snapshot,
+  },
+  {
+    name: 'prepare',
+    about: 'an environment that is prepared already, asked for again by the SDK',
+    load: async () => (await import('./figures/prepare.ts')).prepare,
+  },
+  {
+    name: 'fork',
+    about: 'ten copies of an idle sandbox with its memory, against ten raw restores',
+    load: async () => (await import('./figures/fork.ts')).fork,
   },
   {
     name: 'episodes',
@@ -41,6 +62,13 @@ export const BENCHES: readonly NamedBench[] = [
     name: 'memory',
     about: 'an idle sandbox with its world prepared, and an idle daemon',
     load: async () => (await import('./figures/memory.ts')).memory,
+  },
+  {
+    name: 'live',
+    long: true,
+    limitMs: 900_000,
+    about: 'a thousand sandboxes of one template at once: what each takes, and that each answers',
+    load: async () => (await import('./figures/live.ts')).live,
   },
   {
     name: 'coordinator',

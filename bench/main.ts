@@ -32,8 +32,11 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
+const chosen = BENCHES.filter(({ name, long = false }) =>
+  positionals.length === 0 ? !long || values.long : positionals.includes(name),
+)
 const report = await runBenches({
-  benches: BENCHES.filter(({ name }) => positionals.length === 0 || positionals.includes(name)),
+  benches: chosen,
   samples: values.samples,
   long: values.long,
   signal: interrupted.signal,

@@ -1,13 +1,14 @@
 import { Agent, request } from 'node:http'
 import type { BenchDaemon } from './daemon.ts'
 
-/** Plain HTTP over one kept connection, with as little of a client in it as possible. */
+/** Plain HTTP over kept connections, with as little of a client in it as possible. */
 export class Api implements Disposable {
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  readonly #agent: Agent
   readonly #url: string
   readonly #headers: Record<string, string>
 
-  constructor({ url, apiKey }: BenchDaemon) {
+  constructor({ url, apiKey }: BenchDaemon, { connections = 1 } = {}) {
+    this.#agent = new Agent({ keepAlive: true, maxSockets: connections })
     this.#url = url
     this.#headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
   }

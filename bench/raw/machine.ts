@@ -1,7 +1,9 @@
 /** The raw runtime: a bundle, a cgroup leaf, `runsc create`, start, kill, and nothing else. */
+import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
 import { type GvisorOptions, gvisorOptions, type SandboxSpec, sizesOf } from '@sandlot/runtime'
 import type { BenchContext } from '../bench.ts'
 import { cacheDirectory } from '../config.ts'
@@ -18,6 +20,8 @@ import { plainBundle } from './bundle.ts'
 import { RawHelper } from './helper.ts'
 import { openRawPipes, type RawPipes } from './pipes.ts'
 
+const execute = promisify(execFile)
+
 const DEADLINE_MS = 20_000
 const PIPE_BYTES = 2 ** 20
 
@@ -27,6 +31,8 @@ export type RawKind = 'plain' | 'agent'
 export interface RawSandbox {
   readonly leaf: CgroupLeaf
   readonly pipes: RawPipes
+  /** Saves its memory below this directory; it goes on. */
+  checkpoint(directory: string): Promise<void>
   /** Ends it, and resolves when nothing of it is left on the machine. */
   end(): Promise<void>
 }
@@ -37,6 +43,8 @@ export class RawMachine {
   readonly #directory: string
   readonly #cgroups: Cgroups
   readonly #agentImage: string
+  /** What ends those that nobody has ended yet. */
+  readonly #ends = new Set<() => Promise<void>>()
 
   private constructor(options: GvisorOptions, cgroups: Cgroups, agentImagePath: string) {
     this.#options = options
@@ -59,11 +67,16 @@ export class RawMachine {
     context.scope.defer(() => cgroups.dispose())
     const machine = new RawMachine(options, cgroups, await agentImage(options))
     context.scope.use(machine.helper)
+    context.scope.defer(() => machine.#endAll())
     return machine
   }
 
-  /** Starts a sandbox with the limits of `spec`; its program may not have said anything yet. */
-  async start(kind: RawKind, spec: SandboxSpec): Promise<RawSandbox> {
+  /** Starts a sandbox with the limits of `spec`, or restores one; its program may not have said anything yet. */
+  async start(
+    kind: RawKind,
+    spec: SandboxSpec,
+    checkpoint?: { readonly directory: string },
+  ): Promise<RawSandbox> {
     const id = Array.from({ length: 16 }, () => randomInt(36).toString(36)).join('')
     const directory = join(this.#directory, id)
     const paths = { in: join(directory, 'in'), out: join(directory, 'out') }
@@ -75,18 +88,21 @@ export class RawMachine {
       this.helper.ask('fifos', paths),
     ])
     const pipes = openRawPipes(paths)
-    const end = async (sentryPid: number) => {
+    let sentryPid = 0
+    const end = async () => {
+      if (!this.#ends.delete(end)) return
       pipes[Symbol.dispose]()
       await leaf.kill(DEADLINE_MS)
       if (sentryPid > 0) await this.helper.ask('reap', { pid: sentryPid })
       await leaf.remove(DEADLINE_MS)
       await rm(directory, { recursive: true, force: true })
     }
+    this.#ends.add(end)
     try {
-      const sentryPid = await this.#launch(id, directory, { ...paths, leaf })
-      return { leaf, pipes, end: () => end(sentryPid) }
+      sentryPid = await this.#launch(id, directory, { ...paths, leaf, checkpoint })
+      return { leaf, pipes, end, checkpoint: (to) => this.#checkpoint(id, directory, to) }
     } catch (error) {
-      await end(0)
+      await end()
       throw error
     }
   }
@@ -103,6 +119,11 @@ export class RawMachine {
     return sandbox
   }
 
+  /** A bench that broke off leaves nothing either. */
+  async #endAll(): Promise<void> {
+    await Promise.all([...this.#ends].map((end) => end()))
+  }
+
   #bundle(kind: RawKind, { layers, limits }: SandboxSpec): object {
     const emptyRoot = join(this.#directory, 'e')
     if (kind === 'agent') return bundleConfig({ agentImage: this.#agentImage, layers, emptyRoot })
@@ -114,36 +135,58 @@ export class RawMachine {
   async #launch(
     id: string,
     directory: string,
-    ends: { readonly in: string; readonly out: string; readonly leaf: CgroupLeaf },
+    how: {
+      readonly in: string
+      readonly out: string
+      readonly leaf: CgroupLeaf
+      readonly checkpoint: { readonly directory: string } | undefined
+    },
   ): Promise<number> {
     const root = join(directory, 'r')
     const pidFile = join(directory, 'pid')
-    const log = join(directory, 'runsc.log')
+    const { checkpoint } = how
+    const verb = checkpoint
+      ? ['restore', '--detach', '--image-path', checkpoint.directory]
+      : ['create']
     const request: LaunchRequest = {
-      in: ends.in,
-      out: ends.out,
+      in: how.in,
+      out: how.out,
       pipeBytes: PIPE_BYTES,
       stderr: join(directory, 'stderr.log'),
-      log,
-      cgroupProcs: ends.leaf.joinFiles,
+      log: join(directory, 'runsc.log'),
+      cgroupProcs: how.leaf.joinFiles,
       argv: [
-        this.#options.runsc,
-        `--root=${root}`,
-        `--shared-root=${join(this.#directory, 's')}`,
-        `--log=${log}`,
-        '--log-format=json',
-        ...FLAGS,
-        ...(this.#options.systrap.fastPath ? [] : ['--systrap-disable-fast-path']),
-        ...['create', '--bundle', directory, '--pid-file', pidFile, id],
+        ...this.#runsc(directory),
+        ...[...verb, '--bundle', directory, '--pid-file', pidFile, id],
       ],
       pidFile,
       controlSocket: join(root, `runsc-${id}.sock`),
       container: id,
-      start: true,
+      start: checkpoint === undefined,
       deadlineMs: DEADLINE_MS,
     }
     const launched = await this.helper.ask('launch', { ...request })
     return (launched as { sentryPid: number }).sentryPid
+  }
+
+  async #checkpoint(id: string, directory: string, to: string): Promise<void> {
+    await mkdir(to, { recursive: true })
+    const [runsc = '', ...flags] = this.#runsc(directory)
+    const verb = ['checkpoint', `--image-path=${to}`, '--leave-running', id]
+    await execute(runsc, [...flags, ...verb], { timeout: DEADLINE_MS })
+  }
+
+  /** The runtime with the flags of every call for one sandbox. */
+  #runsc(directory: string): readonly string[] {
+    return [
+      this.#options.runsc,
+      `--root=${join(directory, 'r')}`,
+      `--shared-root=${join(this.#directory, 's')}`,
+      `--log=${join(directory, 'runsc.log')}`,
+      '--log-format=json',
+      ...FLAGS,
+      ...(this.#options.systrap.fastPath ? [] : ['--systrap-disable-fast-path']),
+    ]
   }
 }
 

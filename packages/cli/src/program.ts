@@ -268,7 +268,7 @@ function addDevelopmentVerbs(program: Command): void {
     .argument('[names...]', 'only these benches (an unknown name lists them all)')
     .option('--json', 'print one JSON object')
     .option('--samples', 'with --json, the raw samples too')
-    .option('--long', 'take more time, for steadier figures')
+    .option('--long', 'take more time, for steadier figures, and run what takes minutes')
     .action(async (names: string[], options) => {
       const { benchCommand } = await import('./commands/bench.ts')
       process.exitCode = await benchCommand(names, options)
