@@ -72,6 +72,8 @@ pub const ACCOUNT_FILE_BYTES_MAX: usize = 1 << 20;
 pub const GROUPS_MAX: usize = 64;
 /// Directories open above one another while a tree is walked.
 pub const DEPTH_MAX: usize = 512;
+/// A file is read to its end to find what it holds, so a longer one is refused before.
+pub const LAYER_FILE_BYTES_MAX: u64 = 64 << 30;
 /// Of one archive: files with several names, directories whose times are set last.
 pub const ARCHIVE_LINKS_MAX: usize = 65_536;
 pub const ARCHIVE_DIRECTORIES_MAX: usize = 65_536;

@@ -78,9 +78,11 @@ impl Stat {
         (self.0.st_dev, self.0.st_ino)
     }
 
-    /// Seconds and nanoseconds since 1970.
+    /// Seconds and nanoseconds since 1970; these are never negative. The runtime gives them so for times before, in 32 bits.
     pub fn modified(&self) -> (i64, i64) {
-        (self.0.st_mtime, self.0.st_mtime_nsec)
+        const SECOND: i64 = 1_000_000_000;
+        let (seconds, nanoseconds) = (self.0.st_mtime, i64::from(self.0.st_mtime_nsec as i32));
+        (seconds.saturating_add(nanoseconds.div_euclid(SECOND)), nanoseconds.rem_euclid(SECOND))
     }
 
     /// Mode, owner and time.
@@ -90,7 +92,8 @@ impl Stat {
     }
 
     pub fn modified_ms(&self) -> i64 {
-        self.0.st_mtime * 1000 + self.0.st_mtime_nsec / 1_000_000
+        let (seconds, nanoseconds) = self.modified();
+        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     }
 }
 

@@ -211,4 +211,24 @@ describe.skipIf(reason !== '')(`differences in gVisor${reason && `: ${reason}`}`
     })
     expect(await readText(sandbox, 'main', '/etc/debian_version')).toMatch(/^12/)
   })
+
+  test('times before 1970 become it, and a file beyond what a layer holds is refused by name', async () => {
+    await using each = await setup()
+    const sandbox = await each.start(each.base)
+    const times = ['-1500000001', '-500000000', '-5', '9000000000999999999']
+    const touch = `import os
+for ns in (${times.join()}): os.close(os.open(f'/t{ns}', os.O_CREAT)); os.utime(f'/t{ns}', ns=(0, ns))`
+    expect(await shell(sandbox, `python3 -c "${touch}"`)).toMatchObject({ exitCode: 0, stderr: '' })
+    const copy = await each.start(await each.extend(each.base, sandbox))
+    const look = `python3 -c "import os; print(*(os.stat(f'/t{ns}').st_mtime_ns for ns in (${times.join()})))"`
+    expect((await shell(copy, look)).stdout).toBe('0 0 0 9000000000999999999\n')
+
+    await shell(sandbox, 'truncate -s 9223372036854775807 /long')
+    await expect(each.extend(each.base, sandbox)).rejects.toMatchObject({
+      code: 'too_large',
+      message: expect.stringContaining('/long is'),
+    })
+    await shell(sandbox, 'rm /long')
+    await each.extend(each.base, sandbox)
+  })
 })

@@ -1,5 +1,7 @@
 //! The walk over the touched names, depth first, and what is written of each.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::holes::{DataMap, LOOKED_AT_BYTES};
@@ -10,7 +12,7 @@ use crate::failure::{Code, Failure, Outcome};
 use crate::files::change::read_link_at;
 use crate::files::failed;
 use crate::files::tar::{BLOCK_BYTES, Entry, Type};
-use crate::limits::DEPTH_MAX;
+use crate::limits::{DEPTH_MAX, LAYER_FILE_BYTES_MAX};
 use crate::pack::{self, Map};
 use crate::sys::fd::{Fd, open_at, seek};
 use crate::sys::stat::{Kind, Stat};
@@ -133,6 +135,9 @@ impl<'a> Walk<'a> {
             return self.gone(name, full);
         }
         let (size, entry) = (stat.size(), described(Type::File, full, &stat));
+        if size > LAYER_FILE_BYTES_MAX {
+            return Err(too_long(&entry.name, size));
+        }
         if stat.links() > 1 && self.is_told(name, &entry, &stat)? {
             return Ok(());
         }
@@ -213,6 +218,17 @@ impl<'a> Walk<'a> {
         }
         Ok(())
     }
+}
+
+fn too_long(path: &[u8], size: u64) -> Failure {
+    let (shown, most) = (String::from_utf8_lossy(path), LAYER_FILE_BYTES_MAX >> 30);
+    let length = size >> 30;
+    Failure::new(
+        Code::TooLarge,
+        format!(
+            "/{shown} is {length} GiB long, holes included; a file of a layer has {most} GiB at most"
+        ),
+    )
 }
 
 fn described(kind: Type, mut name: Vec<u8>, stat: &Stat) -> Entry {

@@ -47,6 +47,17 @@ test('names, owners, times and contents survive byte for byte', async () => {
   expect(found[3]?.[0]).toMatchObject({ type: 'symlink', linkPath: '/t'.repeat(90) })
 })
 
+test.each([
+  ['9000000000.999999999', 9_000_000_000, 999_999_999],
+  ['1790000000.9999999', 1_790_000_000, 999_999_900],
+  ['7', 7, 0],
+  ['-2.500000000', 0, 0],
+  ['-0.000000001', 0, 0],
+])('a time of %s', async (mtime, mtimeSeconds, mtimeNanoseconds) => {
+  const [found] = await readAll(tarArchive([{ path: 'a', pax: { mtime } }]))
+  expect(found?.[0]).toMatchObject({ mtimeSeconds, mtimeNanoseconds })
+})
+
 test('GNU long names and numbers in base 256', async () => {
   const long = tarArchive([{ path: '././@LongLink', type: 'L', content: `${'n'.repeat(300)}\0` }])
   const file = tarArchive([{ path: 'cut', content: 'abc' }])

@@ -147,8 +147,6 @@ function toEntry(
   }
   const type = header.type === '0' && path.endsWith('/') ? 'directory' : TYPES[header.type]
   if (!type) throw new TarError(`unknown kind of tar entry: ${printable(path)}`)
-  const mtime = Math.max(0, paxNumber(pax, 'mtime') ?? header.mtimeSeconds)
-  const seconds = Math.floor(mtime)
   return {
     type,
     path,
@@ -156,8 +154,7 @@ function toEntry(
     mode: header.mode,
     uid: checkedId(paxNumber(pax, 'uid') ?? header.uid, path),
     gid: checkedId(paxNumber(pax, 'gid') ?? header.gid, path),
-    mtimeSeconds: seconds,
-    mtimeNanoseconds: paxNanoseconds(pax),
+    ...modified(header, pax),
     deviceMajor: header.deviceMajor,
     deviceMinor: header.deviceMinor,
     // The other kinds are headers alone, whatever their size field says.
@@ -216,11 +213,18 @@ function paxNumber(pax: ReadonlyMap<string, string>, key: string): number | unde
   return Number(value)
 }
 
-/** From the digits: a double can't hold seconds and nanoseconds together. */
-function paxNanoseconds(pax: ReadonlyMap<string, string>): number {
-  const value = pax.get('mtime') ?? ''
-  if (value.startsWith('-')) return 0
-  return Number((value.split('.')[1] ?? '').slice(0, 9).padEnd(9, '0'))
+/** From the digits: a double can't hold seconds and nanoseconds together. A layer knows no time before 1970. */
+function modified(
+  header: TarHeader,
+  pax: ReadonlyMap<string, string>,
+): Pick<TarEntry, 'mtimeSeconds' | 'mtimeNanoseconds'> {
+  const whole = paxNumber(pax, 'mtime') ?? header.mtimeSeconds
+  const [seconds = '', fraction = ''] = (pax.get('mtime') ?? `${whole}`).split('.')
+  if (whole < 0) return { mtimeSeconds: 0, mtimeNanoseconds: 0 }
+  return {
+    mtimeSeconds: Number(seconds),
+    mtimeNanoseconds: Number(fraction.slice(0, 9).padEnd(9, '0')),
+  }
 }
 
 function checkedId(id: number, path: string): number {
