@@ -2,11 +2,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import type { Image } from '@sandlot/runtime'
 import { findLeaks, testImagesDirectory } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import { childrenOf, commandOf, memoryOf } from './processes.ts'
@@ -19,6 +20,8 @@ export interface RealDaemonOptions {
   readonly environment?: Record<string, string>
   /** The data directory is a file system of this size. */
   readonly dataBytes?: number
+  /** Its images are copies of these, in its data directory. Default: the cache that all tests share. */
+  readonly images?: readonly Image[]
 }
 
 const commandLine = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
@@ -47,7 +50,6 @@ export class RealDaemon {
     this.runDirectory = `/run/sandlot-e2e-${randomBytes(3).toString('hex')}`
   }
 
-  /** Images come from the cache that all tests share. */
   static async start(options: RealDaemonOptions = {}): Promise<RealDaemon> {
     const daemon = new RealDaemon(await mkdtemp('/var/tmp/sandlot-e2e-'), options)
     await mkdir(daemon.dataDirectory, { mode: 0o700 })
@@ -63,9 +65,22 @@ export class RealDaemon {
       ]
       await execute('mount', argv)
     }
-    await symlink(testImagesDirectory(), join(daemon.dataDirectory, 'images'))
+    await daemon.#bringImages()
     await daemon.start()
     return daemon
+  }
+
+  async #bringImages(): Promise<void> {
+    const shared = testImagesDirectory()
+    const own = join(this.dataDirectory, 'images')
+    const { images } = this.#options
+    if (images === undefined) return await symlink(shared, own)
+    const records = images.map(({ id }) => join('images', `${id}.json`))
+    const layers = images.flatMap((image) => image.layers.map(({ path }) => path))
+    for (const path of [...records, ...layers.map((layer) => relative(shared, layer))]) {
+      await mkdir(dirname(join(own, path)), { recursive: true, mode: 0o700 })
+      await copyFile(join(shared, path), join(own, path))
+    }
   }
 
   get pid(): number {

@@ -190,6 +190,9 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     creationsMax: options.creationsMax,
     checkpoints,
     numbers: metrics,
+    onReleased: ({ source }) => {
+      if (source.kind === 'id') saved.snapshots.reapSoon()
+    },
   })
   opened.node = node
   const coordinator = new Coordinator({

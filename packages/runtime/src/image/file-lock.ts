@@ -21,7 +21,8 @@ export async function acquireFileLock(path: string, signal: AbortSignal): Promis
 export function tryFileLock(path: string): Disposable | undefined {
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
-    database.exec('BEGIN EXCLUSIVE')
+    // Nothing is written: a lock is to be had on a full disk too, where something is to be removed.
+    database.exec('PRAGMA journal_mode=OFF; BEGIN EXCLUSIVE')
   } catch (cause) {
     database.close()
     if (cause instanceof Error && 'errcode' in cause && cause.errcode === SQLITE_BUSY)

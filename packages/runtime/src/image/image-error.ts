@@ -47,9 +47,13 @@ export class ImageError extends Error {
 }
 
 export function isDiskFull(cause: unknown): boolean {
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  return code === 'ENOSPC' || code === 'EDQUOT'
+  if (!(cause instanceof Error)) return false
+  const { code, errcode } = cause as NodeJS.ErrnoException & { errcode?: number }
+  return code === 'ENOSPC' || code === 'EDQUOT' || errcode === SQLITE_FULL
 }
+
+/** Of a lock, which is an empty database. */
+const SQLITE_FULL = 13
 
 export function diskFull(directory: string, cause: unknown): ImageError {
   return new ImageError('disk_full', `No space left for images in ${directory}.`, {

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
-import type { Engine } from '@sandlot/engine'
+import { type Engine, isEngineError } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
 import { z } from 'zod'
 import { toSandlotError } from '../failure.ts'
@@ -56,7 +56,7 @@ export class RequestDigest {
  * it. Answers are kept for a quarter of an hour, across restarts. What a retry may change (`retry` errors) is not kept.
  *
  * A request that the daemon's death cut off left no answer, and is done again: so handlers that create take their ids from the
- * key (`idFromKey`).
+ * key (`idFromKey`). So is one whose answer could not be kept, on a full disk.
  */
 export class Idempotency {
   readonly #engine: Engine
@@ -110,7 +110,10 @@ export class Idempotency {
   ): Promise<void> {
     if ((body?.length ?? 0) > SERVER_LIMITS.keptAnswerBytes) return
     const kept = { digest: await digest(), status, body, headers }
-    await this.#engine.kv.put(name, encodeJson(kept), { ttlMs: SERVER_LIMITS.idempotencyMs })
+    const ttlMs = SERVER_LIMITS.idempotencyMs
+    await this.#engine.kv.put(name, encodeJson(kept), { ttlMs }).catch((error) => {
+      if (!isEngineError(error, 'disk_full')) throw error
+    })
   }
 }
 

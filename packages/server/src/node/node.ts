@@ -66,6 +66,8 @@ export interface NodeOptions {
   readonly numbers?: NodeNumbers
   /** Default: by this machine's settings. */
   readonly network?: MachineNetwork
+  /** A sandbox over this image has ended. */
+  readonly onReleased?: NodeParts['onReleased']
 }
 
 /** This machine as a node: its sandboxes, its pool, its room. Open, then `recover`, then `fill`. */

@@ -2,6 +2,7 @@ import type { Clock, Engine } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
 import type {
   Fate,
+  Image,
   ImageStore,
   MachineNetwork,
   PinnedImage,
@@ -49,6 +50,7 @@ export interface NodeParts {
   readonly commands: Commands
   readonly numbers: NodeNumbers
   readonly network: MachineNetwork
+  readonly onReleased?: ((image: Image) => void) | undefined
 }
 
 /**
@@ -275,6 +277,9 @@ export class NodeSandboxes {
     this.#entries.delete(entry.id)
     entry.network?.close()
     entry.room?.[Symbol.dispose]()
-    entry.pinned?.[Symbol.dispose]()
+    const { pinned } = entry
+    if (!pinned) return
+    pinned[Symbol.dispose]()
+    this.#parts.onReleased?.(pinned.image)
   }
 }

@@ -180,11 +180,28 @@ test('forks are sandboxes of their own', async () => {
       'sandbox' in (forks[0] ?? {}) ? (forks[0] as { sandbox: SandboxView }).sandbox.image : ''
     expect((await at.ask('GET', `/v1/images/${image}`)).status).toBe(200)
     expect((await listed(at)).items).toEqual([])
+    for (const each of forks.slice(1)) {
+      if ('sandbox' in each) await at.ask('DELETE', `/v1/sandboxes/${each.sandbox.id}`)
+    }
+    expect((await at.ask('GET', `/v1/images/${image}`)).status).toBe(200)
     const memory = await at.ask('POST', `/v1/sandboxes/${id}/fork`, { json: { count: 1 } })
     expect(memory).toMatchObject({ status: 501, code: 'unsupported' })
   }
   await using at = await startTestDaemon({ directories })
   expect((await at.ask('GET', `/v1/images/${image}`)).code).toBe('image_unknown')
+})
+
+test('the files of forks go with the last of them', async () => {
+  await using at = await startTestDaemon()
+  const { id } = await changed(at)
+  const json = { kind: 'filesystem', count: 2 }
+  const { items } = (await at.ask('POST', `/v1/sandboxes/${id}/fork`, { json })).json as ForkAnswer
+  const forks = items.flatMap((each) => ('sandbox' in each ? [each.sandbox] : []))
+  const image = `/v1/images/${forks[0]?.image}`
+  await at.ask('DELETE', `/v1/sandboxes/${forks[0]?.id}`)
+  expect((await at.ask('GET', image)).status).toBe(200)
+  await at.ask('DELETE', `/v1/sandboxes/${forks[1]?.id}`)
+  await expect.poll(async () => (await at.ask('GET', image)).code).toBe('image_unknown')
 })
 
 test('a fork that finds no room says so beside those that live', async () => {

@@ -1,4 +1,4 @@
-import type { Engine } from '@sandlot/engine'
+import { type Engine, isEngineError } from '@sandlot/engine'
 import { SandlotError, type SnapshotView } from '@sandlot/protocol'
 import type { ImageStore, PinnedImage } from '@sandlot/runtime'
 import type { Logger } from 'pino'
@@ -38,6 +38,8 @@ export class Snapshots {
   readonly #uses = new Map<string, number>()
   /** Images may be there that have no record yet. */
   #making = 0
+  /** How often it was asked to reap since that was begun. */
+  #asked = 0
 
   private constructor(options: SnapshotsOptions) {
     this.#options = options
@@ -142,7 +144,17 @@ export class Snapshots {
       throw new SandlotError('snapshot_in_use', `the snapshot ${id} is in use by ${user}`)
     }
     this.#records.delete(id)
-    await this.#options.engine.kv.delete(keyOf(record))
+    try {
+      await this.#options.engine.kv.delete(keyOf(record))
+    } catch (error) {
+      if (!isEngineError(error, 'disk_full') || this.#uses.has(id)) {
+        this.#records.set(id, record)
+        throw error
+      }
+      // What it kept makes the room to forget it. Found again without that, it is forgotten too.
+      await this.#letGo(record)
+      await this.#options.engine.kv.delete(keyOf(record))
+    }
     if (!this.#uses.has(id)) await this.#letGo(record)
     return record
   }
@@ -168,6 +180,20 @@ export class Snapshots {
       this.#making -= 1
       await this.reap()
     }
+  }
+
+  /** In its own time, once for all who ask meanwhile. */
+  reapSoon(): void {
+    this.#asked += 1
+    if (this.#asked === 1) void this.#reapWhileAsked()
+  }
+
+  async #reapWhileAsked(): Promise<void> {
+    for (let done = 0; done < this.#asked; ) {
+      done = this.#asked
+      await this.reap().catch(() => {})
+    }
+    this.#asked = 0
   }
 
   /** Removes images that came out of sandboxes and that nothing names or uses any more. */
