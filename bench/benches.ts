@@ -29,6 +29,16 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/layers.ts')).layers,
   },
   {
+    name: 'restore',
+    about: 'create from a memory snapshot over HTTP, nothing waiting, against raw runsc restore',
+    load: async () => (await import('./figures/restore.ts')).restore,
+  },
+  {
+    name: 'restored',
+    about: 'create from a memory snapshot over HTTP, from copies that wait',
+    load: async () => (await import('./figures/restored.ts')).restored,
+  },
+  {
     name: 'snapshot',
     about: 'files of a running sandbox saved as a layer that others start from, over HTTP',
     load: async () => (await import('./figures/snapshot.ts')).snapshot,

@@ -2,7 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
-type Reply = { readonly id: number; readonly ok?: unknown; readonly error?: { message: string } }
+type Reply = {
+  readonly id: number
+  readonly ok?: unknown
+  readonly error?: { message: string; log?: string }
+}
 
 /**
  * The host helper, spoken to directly: it forks into a cgroup and execs runsc, which costs less than a shell or a child
@@ -32,7 +36,7 @@ export class RawHelper implements AsyncDisposable {
     const replied = new Promise<Reply>((resolve) => this.#waiting.set(id, resolve))
     this.#child.stdin?.write(`${JSON.stringify({ id, op, ...fields })}\n`)
     const { ok, error } = await replied
-    if (error) throw new Error(`${op}: ${error.message}`)
+    if (error) throw new Error(`${op}: ${error.message} ${error.log?.trim() ?? ''}`.trim())
     return ok
   }
 

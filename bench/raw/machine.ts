@@ -54,11 +54,12 @@ export class RawMachine {
     this.helper = new RawHelper(options.helper)
   }
 
-  static async open(context: BenchContext): Promise<RawMachine> {
-    const options = gvisorOptions({
-      stateDirectory: await stateDirectory(context),
-      dataDirectory: join(cacheDirectory, 'bench-data'),
-    })
+  /** `dataDirectory`: of the driver whose checkpoints are to be restored. */
+  static async open(
+    context: BenchContext,
+    dataDirectory = join(cacheDirectory, 'bench-data'),
+  ): Promise<RawMachine> {
+    const options = gvisorOptions({ stateDirectory: await stateDirectory(context), dataDirectory })
     const cgroups = detectCgroups(basename(options.stateDirectory))
     if (!cgroups) throw new Error('this machine has no usable cgroups')
     await mkdir(join(options.stateDirectory, 'e'))

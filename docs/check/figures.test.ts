@@ -5,7 +5,7 @@ import { BENCHES } from '../../bench/benches.ts'
 /** Rows of the table of promises: the figure's name and the number of its target. */
 async function promises(): Promise<{ name: string; target: number }[]> {
   const table = (await textOf('SPECIFICATION.md')).split('## What holds')[0] ?? ''
-  return [...table.matchAll(/^\|[^|]+\| [≤≥] ([\d,.]+)[^|]*\| `([a-z.-]+)` \|$/gm)].map(
+  return [...table.matchAll(/^\|[^|]+\| [≤≥] ([\d,.]+)[^|]*\| `([a-z0-9.-]+)` \|$/gm)].map(
     ([, target = '', name = '']) => ({ name, target: Number(target.replaceAll(',', '')) }),
   )
 }
