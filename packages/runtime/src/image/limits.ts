@@ -39,6 +39,8 @@ export const imageLimits = {
   collectedAfterMs: 10 * 60_000,
   /** One step of a build. */
   stepMs: 60 * 60_000,
+  /** A last look at the sandbox of a step that failed. */
+  lastLookMs: 1_000,
   /** What a step writes is shown up to here. */
   stepLogBytesMax: 16 * 1024 ** 2,
   /** More layers than this are joined at the end of a build, and in the middle of one beyond the second. */

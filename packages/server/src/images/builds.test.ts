@@ -80,6 +80,30 @@ test('a step that fails, takes all memory, or loses its sandbox says so in its o
   })
 })
 
+test('a build goes on for its other client where the first one leaves', async () => {
+  const [began, ends] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let runs = 0
+  await using at = await startTestDaemon({
+    script: async () => {
+      runs += 1
+      began.resolve()
+      await ends.promise
+      return {}
+    },
+  })
+  const leaver = new AbortController()
+  const first = build(at, ['slow'], leaver.signal)
+  first.catch(() => {})
+  await began.promise
+  const second = build(at, ['slow'])
+  leaver.abort()
+  await expect(first).rejects.toThrow()
+  ends.resolve()
+  expect((await second).at(-1)).toMatchObject({ kind: 'done' })
+  // The first one's leaving may have ended its run before the second one came.
+  expect(runs).toBeLessThanOrEqual(2)
+})
+
 test('what nothing uses is pruned, and what it was is said', async () => {
   await using at = await startTestDaemon({ script })
   const last = (await build(at, ['one', 'two'])).at(-1)

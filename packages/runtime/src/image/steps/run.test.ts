@@ -177,3 +177,16 @@ test('a build of another process goes on where the first one is killed', async (
   expect(await second).toMatchObject({ id: expect.any(String) })
   expect(runs).toBe(2)
 })
+
+test('a step whose files take all that there is says so', async () => {
+  await using at = await buildBench(({ files }) => {
+    files.put('/large', Buffer.alloc(63.5 * 2 ** 20))
+    return { exitCode: 1, stderr: 'No space left on device\n' }
+  })
+  const base = { kind: 'tar', blob: at.tar(members) } as const
+  await expect(at.build(base, [{ kind: 'run', command: 'fill' }])).rejects.toMatchObject({
+    message:
+      'step 1 of 1 (run fill): the command ended with exit code 1 (its files took all of the 64 MiB that a step has for them):\nNo space left on device',
+    hint: expect.stringContaining('write less in one step'),
+  })
+})

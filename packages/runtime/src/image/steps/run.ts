@@ -1,17 +1,15 @@
 /** The layer of a step that runs a command: what the command changed in a sandbox of its own. */
 import { posix } from 'node:path'
-import { formatDuration, startProblem } from '@sandlot/protocol'
+import { startProblem } from '@sandlot/protocol'
 import type { ExecResult, ExecSpec } from '../../guest/guest.ts'
-import { GuestError } from '../../guest/guest-error.ts'
-import { LayerTooLarge } from '../erofs/block-file.ts'
 import type { Image } from '../image.ts'
 import { ImageError } from '../image-error.ts'
 import { imageLimits } from '../limits.ts'
-import { TarError } from '../tar/header.ts'
 import { type WrittenLayer, writeTarLayer } from '../tar-layer.ts'
 import type { StepContext, StepOf } from './apply.ts'
 import type { StepMachine } from './machine.ts'
 import { OutputLines } from './output-lines.ts'
+import { commandFailed, limitsMet, notKept, notStarted } from './run-failure.ts'
 
 const WORLD = 'main'
 const EXEC = 'step'
@@ -26,7 +24,9 @@ export async function runLayer(
   await using machine = await context.openMachine({ image: parent, network }, { signal })
   const command = commandOf(step, parent, context, machine)
   const result = await runCommand(machine, command, context)
-  if (result.exitCode !== 0) throw failure(result, command, context)
+  if (result.exitCode !== 0) {
+    throw commandFailed(result, command, { ...context, met: await limitsMet(machine.guest) })
+  }
   try {
     const tar = machine.difference({ signal })
     const written = await writeTarLayer(tar, { path: layerPath, settled: true, onLog: context.log })
@@ -37,20 +37,7 @@ export async function runLayer(
   }
 }
 
-/** The files that it left are no layer. */
-function notKept(error: unknown): ImageError | undefined {
-  if (!(error instanceof TarError || error instanceof LayerTooLarge)) return undefined
-  return new ImageError(
-    'image_build_failed',
-    `what the command left can't be kept: ${error.message}`,
-    {
-      hint: 'Let it remove what nobody needs at its end.',
-      cause: error,
-    },
-  )
-}
-
-interface Command extends Omit<ExecSpec, 'world' | 'exec' | 'stdin' | 'mode'> {
+export interface Command extends Omit<ExecSpec, 'world' | 'exec' | 'stdin' | 'mode'> {
   readonly timeoutMs: number
   /** What the shell reads from a file, since it is too long for an argument. */
   readonly script?: string
@@ -117,45 +104,4 @@ async function runCommand(
   } finally {
     lines.end()
   }
-}
-
-function notStarted(
-  error: unknown,
-  { argv, cwd, user }: Pick<Command, 'argv' | 'cwd' | 'user'>,
-): ImageError | undefined {
-  if (!(error instanceof GuestError)) return undefined
-  const [program] = argv
-  const hints: Partial<Record<GuestError['code'], string>> = {
-    not_found: `The image has no ${String(program)}, or no directory ${String(cwd)}: give the command as an argument list, name another shell, or take a base that has it.`,
-    invalid: `The image may not know the user ${user}: its /etc/passwd is looked up; numbers always do.`,
-    permission: `The user ${user} may not run ${String(program)} in ${String(cwd)}.`,
-  }
-  const hint = hints[error.code]
-  if (hint === undefined) return undefined
-  return new ImageError('image_build_failed', `the command did not start: ${error.message}`, {
-    hint,
-    cause: error,
-  })
-}
-
-function failure(
-  { exitCode, signal, timedOut }: ExecResult,
-  { timeoutMs }: Command,
-  { logTail }: StepContext,
-): ImageError {
-  const how = timedOut
-    ? `did not end within ${formatDuration(timeoutMs)}`
-    : exitCode === undefined
-      ? `was ended by signal ${signal}`
-      : `ended with exit code ${exitCode}`
-  const tail = logTail()
-  const last = tail.slice(-imageLimits.logLinesInMessage).join('\n')
-  const message = `the command ${how}${last === '' ? ', and wrote nothing' : `:\n${last}`}`
-  return new ImageError('image_build_failed', message, {
-    hint: timedOut
-      ? 'Its last lines say how far it came. Give the step more time by its `timeout`, or let it do less.'
-      : 'Its last lines say why. From the network it gets what its policy allows, by default the package mirrors alone.',
-    logTail: tail,
-    ...(exitCode === undefined ? {} : { exitCode }),
-  })
 }
