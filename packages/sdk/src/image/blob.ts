@@ -11,6 +11,9 @@ import { isOutage } from '../connection/failure.ts'
 import { concatenate } from '../sandbox/bytes.ts'
 import { localFailure } from '../sandbox/local-failure.ts'
 
+/** Of a stream that is made here, as long as its digest is not known. */
+const HELD_BYTES_MAX = 4 * 2 ** 20
+
 /** Stores bytes; returns their digest. */
 export async function putBytes(
   context: ClientContext,
@@ -39,11 +42,33 @@ export async function putFile(
   return digest
 }
 
-/** Stores a stream by way of a temporary file, since its digest must be known before it is sent. */
+/** Stores a stream; one that is longer than a little goes by way of a temporary file, since its digest must be known before it is sent. */
 export async function putStream(
   context: ClientContext,
   content: AsyncIterable<Uint8Array>,
   waiting: Waiting = {},
+): Promise<string> {
+  const rest = content[Symbol.asyncIterator]()
+  const begin: Uint8Array[] = []
+  let heldBytes = 0
+  try {
+    while (heldBytes <= HELD_BYTES_MAX) {
+      waiting.signal?.throwIfAborted()
+      const { done, value } = await rest.next()
+      if (done) return await putBytes(context, concatenate(begin), waiting)
+      begin.push(value)
+      heldBytes += value.length
+    }
+    return await putByFile(context, joined(begin, rest), waiting)
+  } finally {
+    await rest.return?.()
+  }
+}
+
+async function putByFile(
+  context: ClientContext,
+  content: AsyncIterable<Uint8Array>,
+  waiting: Waiting,
 ): Promise<string> {
   const path = join(tmpdir(), `sandlot-blob-${randomUUID()}`)
   try {
@@ -56,6 +81,14 @@ export async function putStream(
   } finally {
     await rm(path, { force: true })
   }
+}
+
+async function* joined(
+  begin: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield* begin
+  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
 }
 
 /** A stored content. Throws `blob_unknown`. */
