@@ -6,6 +6,7 @@
 
 use crate::fail::Fail;
 use crate::fifos::{SandboxEnds, open_sandbox_ends};
+use crate::reap::Awaited;
 use crate::request::{Request, c_path};
 use crate::urpc::Urpc;
 use serde_json::{Value, json};
@@ -60,11 +61,11 @@ fn create(request: &Request, ends: SandboxEnds, deadline: Instant) -> Result<(),
     command.args(arguments).env_clear().current_dir("/");
     command.stdin(ends.input).stdout(ends.output).stderr(stderr);
     unsafe { command.pre_exec(move || enter(&cgroup_procs)) };
-    let mut child =
-        command.spawn().map_err(|error| Fail::new("spawn", format!("{program}: {error}")))?;
+    let mut child = Awaited::spawn(&mut command)
+        .map_err(|error| Fail::new("spawn", format!("{program}: {error}")))?;
     // Command keeps copies of the ends until it is dropped; the end of the sandbox must be the end of the pipe.
     drop(command);
-    wait(&mut child, deadline)
+    wait(&mut child.0, deadline)
 }
 
 /// Runs between fork and exec: system calls only. `prefer_for_oom` says why the score.

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -58,6 +59,18 @@ describe.skipIf(reason !== '')(`disks of sandboxes in gVisor${reason && `: ${rea
     const { usage } = await each.driver.stop(sandbox)
     expect(usage.diskBytes).toBeGreaterThan(230 * MIB)
     expect(await each.names()).toEqual([])
+  })
+
+  test('its gofer leaves no dead process', async () => {
+    await using each = await setup()
+    for (let n = 0; n < 3; n++) await each.driver.stop(await each.driver.create(each.spec()))
+    const sandbox = await each.driver.create(each.spec())
+    process.kill(await each.sentryOf(sandbox.hostId), 'SIGKILL')
+    await sandbox.gone
+    await each.driver.stop(sandbox)
+    const [helper] = await childrenOf(process.pid, 'sandlot-helper')
+    expect(helper).toBeDefined()
+    await expect.poll(() => childrenOf(Number(helper), '')).toEqual([])
   })
 
   test('many times the memory is written through, read back, and run', async () => {
@@ -163,3 +176,20 @@ print(sum(pages[at] != at >> 12 & 255 for at in range(0, size, 4096)))`
     await rm(`${stateDirectory}-m`, { recursive: true, force: true })
   })
 })
+
+/** Dead ones too. */
+async function childrenOf(parent: number, name: string): Promise<readonly string[]> {
+  const pids = (await readdir('/proc')).filter((pid) => /^\d+$/.test(pid))
+  return pids.filter((pid) => {
+    const [, comm = '', ppid] = /\((.*)\) . (\d+)/.exec(textOf(`/proc/${pid}/stat`)) ?? []
+    return Number(ppid) === parent && comm.includes(name)
+  })
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -112,6 +112,24 @@ describe.skipIf(!built)(`the host helper${built ? '' : `: ${program} is not buil
     await expect.poll(() => pids.filter((pid) => isRunning(pid))).toEqual([])
   })
 
+  test('what launches leave behind is reaped once it is dead, and no launch misses its end', async () => {
+    await using each = await setup()
+    const leave = 'for n in 1 2 3; do setsid true & done; exit 3'
+    for (let n = 0; n < 5; n++) {
+      const launches = [1, 2, 3, 4].map(() => each.launch(['/bin/sh', '-c', leave]))
+      const ended = Promise.allSettled(launches)
+      await Promise.all([each.helper.reap(0), each.helper.reap(0)])
+      for (const end of await ended) {
+        expect(end).toMatchObject({ reason: { message: expect.stringContaining('3') } })
+      }
+    }
+    const children = async () => {
+      await each.helper.reap(0)
+      return await childrenOf(each.helper.pid)
+    }
+    await expect.poll(children).toEqual([])
+  })
+
   test('several launches run side by side', async () => {
     await using each = await setup()
     const begin = performance.now()

@@ -101,8 +101,13 @@ export class HostHelper {
     await this.#ask({ op: 'letGo', ...request }, request.deadlineMs)
   }
 
-  /** Takes a dead sandbox's first process out of the process table, where it is the helper's to do. */
+  /**
+   * Takes a dead sandbox's first process out of the process table, where it is the helper's to do; 0: there was none. With it go all
+   * that have died of this helper's launches.
+   */
   async reap(pid: number): Promise<void> {
+    // Without a helper there is nobody whose children they could be.
+    if (!this.#child) return
     await this.#ask({ op: 'reap', pid }, RUNTIME_LIMITS.helperGraceMs)
   }
 

@@ -153,8 +153,7 @@ export class Instance {
     await this.#disk?.close()
     // What can't be removed now is found again by its leaf when the next daemon recovers.
     const removed = empty && (await this.leaf.remove(RUNTIME_LIMITS.removeMs).catch(() => false))
-    const { sentryPid } = this.#state
-    if (empty && sentryPid > 0) await this.#context.helper.reap(sentryPid).catch(() => {})
+    if (empty) await this.#context.helper.reap(this.#state.sentryPid).catch(() => {})
     if (removed) {
       // Of a start that failed in its middle.
       await removeDiskNames(this.#context.options.dataDirectory, this.hostId).catch(() => {})
