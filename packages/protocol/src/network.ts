@@ -30,7 +30,10 @@ export type NetworkPolicy = z.infer<typeof networkPolicy>
 export const NETWORK_PHASES = ['setup', 'agent', 'grade'] as const
 export type NetworkPhase = (typeof NETWORK_PHASES)[number]
 
-/** What a sandbox may reach: the phase that is in force, and what each phase allows. A sandbox of no run is in `agent`. */
+/**
+ * What a sandbox may reach: the phase that is in force, and what each phase allows. A sandbox of no run, or of one whose phases all have
+ * `none`, is in `agent`.
+ */
 export const networkView = z.object({
   phase: z.enum(NETWORK_PHASES),
   allows: z.object({ setup: networkPolicy, agent: networkPolicy, grade: networkPolicy }),

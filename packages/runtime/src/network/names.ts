@@ -28,6 +28,8 @@ const LOOPBACK: readonly ResolvedAddress[] = [
   { address: '::1', family: 6 },
 ]
 
+const DOMAINS_MAX = 6
+
 /** What a name server says of a name that it has no address of. */
 const NO_ADDRESS = new Set(['ENOTFOUND', 'ENODATA'])
 
@@ -126,5 +128,3 @@ function searchDomains(text: string): string[] {
   const domains = (lines.at(-1)?.[1] ?? '').trim().split(/\s+/)
   return domains.flatMap((domain) => canonicalHost(domain)?.host ?? []).slice(0, DOMAINS_MAX)
 }
-
-const DOMAINS_MAX = 6
