@@ -239,6 +239,9 @@ export interface RuntimeDriver extends AsyncDisposable {
   /** Finds sandboxes that an earlier daemon left, reaps blanks and what doesn't answer, adopts the rest. Called once, first. */
   recover(wait?: Wait): Promise<Recovery>
 
+  /** Whether a checkpoint could be restored here, from what it says of itself. Throws `snapshot_incompatible`, which names the difference. */
+  checkCheckpoint(checkpoint: CheckpointSource): Promise<void>
+
   /**
    * Starts a sandbox that has no image yet, or restores one from a checkpoint and holds it; while that goes on its processes may run for
    * a moment. Fails with `create_failed`; from a checkpoint also with `snapshot_incompatible`, which names the difference and is found

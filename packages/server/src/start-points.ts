@@ -51,7 +51,7 @@ export class StartPoints {
     if (snapshot === undefined) {
       return { id, image, ...(resources ? { resources } : {}), [Symbol.dispose]() {} }
     }
-    return { ...pointOf(await this.#sources.snapshot(project, snapshot)), id }
+    return { ...pointOf(await this.#memoryOf(project, name, snapshot)), id }
   }
 
   /** The image alone, for builds over it: no processes are in it, and of a template nothing that those wrote. */
@@ -60,6 +60,16 @@ export class StartPoints {
     if (kind === 'template') return (await this.#sources.template(project, name)).image
     using start = await this.resolve(project, from)
     return start.image
+  }
+
+  async #memoryOf(project: string, template: string, snapshot: string): Promise<UsedSnapshot> {
+    try {
+      return await this.#sources.snapshot(project, snapshot)
+    } catch (error) {
+      if (!(error instanceof SandlotError && error.code === 'snapshot_unknown')) throw error
+      const message = `the memory of the template ${JSON.stringify(template)} was deleted`
+      throw new SandlotError('snapshot_unknown', message, { hint: 'Prepare the template again.' })
+    }
   }
 
   #parse(project: string, from: string): { kind: 'image' | 'snapshot' | 'template'; name: string } {

@@ -99,6 +99,10 @@ export class FakeDriver implements RuntimeDriver {
     return started.blank()
   }
 
+  async checkCheckpoint(checkpoint: CheckpointSource): Promise<void> {
+    this.#saved(checkpoint)
+  }
+
   async checkout(blank: Blank, spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
     const found = this.machine.get(blank.hostId)
     if (!found || found.fate) throw gone(blank.hostId, found?.fate)

@@ -38,7 +38,7 @@ function incompatible(detail: string): DriverError {
     'snapshot_incompatible',
     `the checkpoint can't be restored here: ${detail}`,
     {
-      hint: "take the snapshot again on this machine, or start cold from its files: ifIncompatible 'cold', --or-cold",
+      hint: "take the snapshot again on this machine (prepare its template again), or start cold from its files: ifIncompatible 'cold', --or-cold",
     },
   )
 }

@@ -4,6 +4,7 @@ import {
   type BlankOptions,
   type CheckpointFacts,
   type CheckpointOptions,
+  type CheckpointSource,
   type DiskSpace,
   type DriverCapabilities,
   DriverError,
@@ -22,6 +23,8 @@ import { unlessAborted } from '../unless-aborted.ts'
 import { inBatches } from './batches.ts'
 import { blankLimits, dress, leafLimits, openAhead, openGradeWorld } from './checkout.ts'
 import { checkpoint } from './checkpoint.ts'
+import { readFacts } from './checkpoint-files.ts'
+import { refuseIncompatible } from './compatible.ts'
 import { GvisorContext } from './context.ts'
 import { diskSpace } from './disk-files.ts'
 import type { Instance } from './instance.ts'
@@ -54,6 +57,11 @@ export class GvisorDriver implements RuntimeDriver {
   async recover(wait: Wait = {}): Promise<Recovery> {
     await this.#context.ready()
     return recover(this.#context, wait.signal ?? never)
+  }
+
+  async checkCheckpoint(checkpoint: CheckpointSource): Promise<void> {
+    const facts = await readFacts(checkpoint.directory)
+    refuseIncompatible(facts, await this.#context.runtimeFacts(), checkpoint)
   }
 
   async createBlank(options: BlankOptions = {}): Promise<Blank> {

@@ -11,6 +11,7 @@ import {
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
+import { canRestore, type SavedOf } from './can-restore.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
@@ -127,6 +128,10 @@ export class Node implements NodePort {
 
   expect(request: ExpectRequest): Promise<void> {
     return expectSandboxes(this.#parts, request)
+  }
+
+  canRestore(saved: SavedOf): Promise<boolean> {
+    return canRestore(this.#parts, saved)
   }
 
   async release(request: ReleaseRequest, wait?: NodeWait): Promise<SandboxEnded> {

@@ -83,6 +83,26 @@ test('a template whose memory was deleted is prepared again', async () => {
   expect((await at.ask('POST', '/v1/sandboxes', from)).status).toBe(201)
 })
 
+test('a template whose memory can not be restored here any more is prepared again', async () => {
+  await using at = await startTestDaemon(server())
+  const wanted = { start: ['serve'], name: 'box' }
+  const { template } = await prepare(at, wanted)
+  const before = await saved(at)
+  const { checkpoints } = at.driver.machine
+  for (const [directory, checkpoint] of checkpoints) {
+    const facts = { ...checkpoint.facts, runtime: 'another' }
+    checkpoints.set(directory, { ...checkpoint, facts })
+  }
+  const from = { json: { from: template.id } }
+  expect(await at.ask('POST', '/v1/sandboxes', from)).toMatchObject({
+    code: 'snapshot_incompatible',
+  })
+  expect((await prepare(at, wanted)).template.id).toBe(template.id)
+  expect((await at.ask('POST', '/v1/sandboxes', from)).status).toBe(201)
+  expect(await saved(at)).toHaveLength(1)
+  expect(await saved(at)).not.toEqual(before)
+})
+
 test('what never gets ready leaves nothing, and says what start said', async () => {
   await using at = await startTestDaemon(
     server(({ argv }) =>

@@ -13,6 +13,7 @@ export function templateMemory(services: () => SnapshotServices): TemplateMemory
   return {
     save: (wanted, wait) => save(services(), wanted, wait),
     has: (project, snapshot) => services().snapshots.find(project, snapshot) !== undefined,
+    isRestorable: (project, snapshot) => isRestorable(services(), project, snapshot),
     announce: (project, snapshot) => {
       const { node, snapshots } = services()
       const { memory } = snapshots.find(project, snapshot) ?? {}
@@ -39,7 +40,12 @@ async function save(
 ): Promise<string> {
   const { node, snapshots } = services
   const id = idFromKey('snapshot', project, template)
-  if (snapshots.find(project, id)) return id
+  if (snapshots.find(project, id)) {
+    if (await isRestorable(services, project, id)) return id
+    // After an upgrade, or on another machine: nothing can start from it any more.
+    onLog('its memory can not be restored here any more: save it again')
+    await snapshots.remove(project, id, true)
+  }
   const sandbox = newId('sandbox')
   const waitMs = SERVER_LIMITS.buildRoomMs
   const who = { project: '', owner: BUILD, epoch: 0, checkpointable: true }
@@ -69,4 +75,15 @@ async function save(
   } finally {
     await node.release({ sandbox, reason: 'its memory is saved, or it could not be' })
   }
+}
+
+async function isRestorable(
+  { node, snapshots }: SnapshotServices,
+  project: string,
+  snapshot: string,
+): Promise<boolean> {
+  const { memory } = snapshots.find(project, snapshot) ?? {}
+  if (!memory) return false
+  const { checkpoint, below: image, resources } = memory
+  return await node.canRestore({ checkpoint, image, resources })
 }

@@ -110,6 +110,7 @@ test('what fails says so in the last line, and leaves no template', async () => 
 const NO_MEMORY: TemplateMemory = {
   save: async () => newId('snapshot'),
   has: () => false,
+  isRestorable: async () => false,
   announce: () => {},
   drop: async () => {},
 }

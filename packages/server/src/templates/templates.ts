@@ -21,6 +21,8 @@ export interface TemplateMemory {
   /** Starts what a template's memory holds in a sandbox over an image, waits until it is ready and saves it. Returns the snapshot's id. */
   save(wanted: WantedMemory, wait: MemoryWait): Promise<string>
   has(project: string, snapshot: string): boolean
+  /** Whether sandboxes can start from it on this machine, as it is now. */
+  isRestorable(project: string, snapshot: string): Promise<boolean>
   /** Sandboxes are about to start from it. */
   announce(project: string, snapshot: string): void
   /** Removes one that nothing uses. */
@@ -138,7 +140,9 @@ export class Templates {
     const image = await this.#options.images.build(input.source, { ...wait, resolveId })
     const id = templateId(project, image.id, input)
     const found = await this.find(project, id)
-    if (found && (await this.#keep(found))) return await this.#named(found, input)
+    if (found && (await this.#keep(found)) && (await this.#isRestorable(found))) {
+      return await this.#named(found, input)
+    }
     const saved = await this.#saving.run(id, wait, async ({ signal, log }) => {
       const kind = input.snapshot ?? 'filesystem'
       const snapshot =
@@ -162,6 +166,10 @@ export class Templates {
     })
     // Somebody else may have begun it, under another name.
     return await this.#named(saved, input)
+  }
+
+  async #isRestorable({ project, snapshot }: TemplateRecord): Promise<boolean> {
+    return snapshot === undefined || (await this.#options.memory.isRestorable(project, snapshot))
   }
 
   #all(below: string): AsyncGenerator<TemplateRecord> {
