@@ -30,7 +30,7 @@ http.server.HTTPServer(('127.0.0.1', 8000), Handler).serve_forever()
 `
 const ASK = `python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/').read().decode())"`
 const COPIES = 10
-const IDLE_MS = 4_000
+const IDLE_MS = 20_000
 
 await story(
   'copies of saved memory that are restored ahead',

@@ -74,6 +74,8 @@ export const SERVER_LIMITS = {
   expectMs: 60_000,
   /** How often the pool looks whether demand has passed. */
   poolLookMs: 1_000,
+  /** What a start takes of one processor: more than the least are started ahead only as fast as processors have nothing else to do. */
+  startProcessorMs: 150,
   /** What waits in the pool takes no more of what the daemon gives in all. */
   poolMemoryShare: 0.25,
   /** What a blank takes of the machine's memory, and a copy of saved memory beside that memory. */

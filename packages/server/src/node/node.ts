@@ -28,6 +28,7 @@ import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
+import { watchIdleProcessors } from './pool/idle.ts'
 import { type PoolSettings, SandboxPool } from './pool/pool.ts'
 import type {
   AcquireRequest,
@@ -99,7 +100,8 @@ export class Node implements NodePort {
     const { engine, driver, clock, log, checkpoints } = options
     const creations = new Creations(options.creationsMax)
     const room = new Room(options.room, new DiskRoom(driver))
-    const parts = { driver, creations, checkpoints, room, clock, log }
+    const idleProcessors = watchIdleProcessors()
+    const parts = { driver, creations, checkpoints, room, clock, log, idleProcessors }
     const pool = new SandboxPool({ ...parts, settings: options.pool })
     return new Node({
       ...options,

@@ -33,6 +33,10 @@ export class Demand {
     this.#lastMs = nowMs
   }
 
+  get min(): number {
+    return this.#settings.min
+  }
+
   /** One was asked for, whether or not it was there. */
   taken(nowMs: number): void {
     const { burstMs } = this.#settings

@@ -22,9 +22,11 @@ const box = { layers, limits, hostname: 'box' }
 interface Given extends FakeDriverOptions {
   readonly settings?: Partial<PoolSettings>
   readonly memoryBytes?: number
+  readonly idleProcessors?: () => number
 }
 
-async function openPool({ settings, memoryBytes = 2 ** 32, ...options }: Given = {}) {
+async function openPool({ settings, ...given }: Given = {}) {
+  const { memoryBytes = 2 ** 32, idleProcessors = () => 100, ...options } = given
   const stack = new AsyncDisposableStack()
   const { path } = stack.use(await temporaryDirectory())
   const driver = new FakeDriver({ capabilities: { memorySnapshot: true }, ...options })
@@ -32,7 +34,7 @@ async function openPool({ settings, memoryBytes = 2 ** 32, ...options }: Given =
   const room = new Room({ cpus: 64, memoryBytes, sandboxes: 100 }, new DiskRoom(driver))
   const clock = createManualClock()
   const pool = new SandboxPool({
-    ...{ driver, checkpoints, room, clock },
+    ...{ driver, checkpoints, room, clock, idleProcessors },
     creations: new Creations(4),
     log: pino({ level: 'silent' }),
     settings: { min: 3, max: 20, idleMs: 600_000, ...settings },
@@ -110,6 +112,23 @@ describe('blanks', () => {
     // As long as that is remembered.
     at.clock.advance(600_000 + poolLookMs)
     await at.ready(0)
+  })
+
+  test('beyond the least they are started as fast as processors have nothing to do', async () => {
+    let idle = 2
+    await using at = await openPool({ idleProcessors: () => idle, settings: { max: 100 } })
+    at.pool.fill()
+    await at.ready(3)
+    at.pool.expect('run', 50)
+    const perLook = Math.floor((idle * poolLookMs) / SERVER_LIMITS.startProcessorMs)
+    await at.ready(3 + perLook)
+    idle = 0
+    at.clock.advance(poolLookMs)
+    await at.ready(4 + perLook)
+    // The least is made up for at once.
+    for (let n = 0; n < 4 + perLook; n++) at.pool.take(box)
+    at.clock.advance(refillDelayMs)
+    await at.ready(3)
   })
 
   test('after an idle time none is left, and the next take wakes it', async () => {

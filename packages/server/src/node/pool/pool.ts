@@ -46,6 +46,8 @@ export interface PoolOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly settings: PoolSettings
+  /** How many had nothing to do since it was asked last. */
+  readonly idleProcessors: () => number
 }
 
 /**
@@ -62,6 +64,8 @@ export class SandboxPool {
   #open = false
   /** Somebody has just taken one. */
   #holding = false
+  /** How many more than the least may be started until the next look. */
+  #budget: number
   #cancelLook: (() => void) | undefined
 
   constructor(options: PoolOptions) {
@@ -75,6 +79,7 @@ export class SandboxPool {
       start: (kit, signal) => options.driver.createBlank({ ...kit, signal }),
     })
     this.#blanks.bytes = SERVER_LIMITS.blankBytes
+    this.#budget = this.#nextBudget()
     options.room.onUse = () => this.look()
     options.checkpoints.onRemove = (name) => this.#drop(name)
   }
@@ -139,7 +144,10 @@ export class SandboxPool {
     const shelves = this.#shelves
     const wishes = shelves.map((shelf) => ({ wanted: shelf.wanted(nowMs), bytes: shelf.bytes }))
     const given = share(wishes, this.#bounds)
-    for (const [index, shelf] of shelves.entries()) shelf.keep(given[index] ?? 0, !this.#holding)
+    for (const [index, shelf] of shelves.entries()) shelf.keep(given[index] ?? 0)
+    if (!this.#holding) {
+      for (const shelf of shelves) this.#budget = shelf.refill(this.#budget)
+    }
     if (shelves.every((shelf) => shelf.isBare(nowMs))) this.#sleep()
     else this.#lookAgain()
   }
@@ -248,8 +256,15 @@ export class SandboxPool {
   #lookAgain(): void {
     this.#cancelLook ??= this.#options.clock.after(SERVER_LIMITS.poolLookMs, () => {
       this.#cancelLook = undefined
+      this.#budget = this.#nextBudget()
       this.look()
     })
+  }
+
+  /** As many as processors that had nothing to do are likely to start, and one where all are busy. */
+  #nextBudget(): number {
+    const { poolLookMs, startProcessorMs } = SERVER_LIMITS
+    return Math.max(1, Math.floor((this.#options.idleProcessors() * poolLookMs) / startProcessorMs))
   }
 
   #sleep(): void {

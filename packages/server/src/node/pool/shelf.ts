@@ -97,22 +97,31 @@ export class Shelf<Kit = unknown, Wanted = unknown> {
     return blank
   }
 
-  /** So many are to wait from now on: what is too much goes at once; more are started where `mayStart`, unless the last start failed. */
-  keep(target: number, mayStart: boolean): void {
+  /** So many are to wait from now on: what is too much goes at once. */
+  keep(target: number): void {
     const { stock } = this.#options
     this.target = target
     const surplus = () => this.ready + this.starting - target
     for (const start of [...this.#starts.keys()].reverse()) if (surplus() > 0) this.#cancel(start)
     while (surplus() > 0) this.#end(stock.takeSpare())
-    if (!mayStart || this.#resting || this.#refused) return
-    if (this.starting === 0) this.#end(stock.takeStale())
-    while (surplus() < 0) this.#begin()
+  }
+
+  /** Starts what is too little, unless the last start failed; beyond the least no more than `budget`. Gives what is left of that. */
+  refill(budget: number): number {
+    if (this.#resting || this.#refused) return budget
+    if (this.starting === 0) this.#end(this.#options.stock.takeStale())
+    let left = budget
+    for (let all = this.ready + this.starting; all < this.target; all++) {
+      if (all >= this.demand.min && left-- < 1) return 0
+      this.#begin()
+    }
+    return left
   }
 
   /** Resolves when nothing of it is left. */
   async close(): Promise<void> {
     this.#refused = true
-    this.keep(0, false)
+    this.keep(0)
     while (this.#leaving.size > 0) await Promise.allSettled(this.#leaving)
   }
 
