@@ -73,6 +73,7 @@ const FILES = [
       endingMs: 'the ending of a sandbox can be asked for',
       keys: 'keys of the API',
       createMs: 'a start of a sandbox outside of a run',
+      diskReserveBytes: 'of the disk, never promised to sandboxes; or 5 %, where that is more',
     },
   },
   {
@@ -84,6 +85,7 @@ const FILES = [
       killMs: 'all processes of an ended sandbox are gone',
       blankDetachedMs: 'a blank without a daemon ends itself',
       layersMax: 'layers of an image',
+      checkpointDiskBytesMax: 'files on the disk that are saved with the memory',
     },
   },
   {

@@ -11,6 +11,7 @@ import {
 import { describe, expect, test } from 'vitest'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
 import { SHELL } from '../conformance/shell-texts.ts'
+import { GuestLost } from '../guest/guest-error.ts'
 import { GvisorDriver } from './driver.ts'
 import type { GvisorOptions } from './options.ts'
 import { newHostId, sandboxPaths } from './paths.ts'
@@ -102,6 +103,31 @@ for at in range(0, size, 4096): pages[at] = at >> 12 & 255
 print(sum(pages[at] != at >> 12 & 255 for at in range(0, size, 4096)))`
     const argv = ['python3', '-c', script]
     expect(await shell(sandbox, '', { argv })).toMatchObject({ stdout: '0\n' })
+  })
+
+  test('more files than the memory has room for end it, as other memory does', async () => {
+    await using each = await setup()
+    const sandbox = await each.driver.create(each.spec(96))
+    await expect(shell(sandbox, SHELL.manyFiles)).rejects.toBeInstanceOf(GuestLost)
+    expect((await sandbox.gone).kind).toBe('oom_limit')
+  })
+
+  test('too much of it is not saved with the memory, and costs no sandbox', async () => {
+    await using each = await setup()
+    const sandbox = await each.driver.create({ ...each.spec(96, 9_500), checkpointable: true })
+    await shell(sandbox, 'fallocate -l 9G /reserved')
+    const directory = join(each.options.dataDirectory, 'c')
+    const taken = each.driver.checkpoint(sandbox, directory, { leaveRunning: true })
+    await expect(taken).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringMatching(/files take 9 GiB of the disk, and at most 8 GiB/),
+      hint: expect.stringContaining('filesystem'),
+    })
+    await shell(sandbox, 'rm /reserved')
+    const held = async () => (await each.driver.usage(sandbox)).diskBytes
+    await expect.poll(held).toBeLessThan(MIB)
+    await each.driver.checkpoint(sandbox, directory, { leaveRunning: true })
+    expect(await shell(sandbox, SHELL.echo)).toMatchObject({ exitCode: 0 })
   })
 
   test('deletions, replaced directories and renames are told of it as of memory', async () => {
