@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Image, type Sandbox } from 'sandlot'
+import { Image, type Sandbox, type Snapshot } from 'sandlot'
 import { expect, test } from 'vitest'
 import { runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
@@ -135,6 +135,37 @@ await story('memory that is saved once', { pool: 1 }, (given) => {
     await add(three, 8, 50)
     await three.stop()
     await given.client.snapshots.delete(next.id)
+    expect(await saved()).toEqual([])
+  })
+
+  test('who reads a command misses nothing meanwhile, and each copy has the command too', async () => {
+    const sandbox = await given.client.sandboxes.create({ from: given.image, checkpointable: true })
+    const streamed = sandbox.exec('for i in $(seq 200); do echo line $i; sleep 0.02; done', {
+      stream: true,
+    })
+    const buffered = sandbox.exec('sleep 2; echo done; exit 7')
+    const lines: string[] = []
+    let saving: Promise<Snapshot> | undefined
+    for await (const { text } of streamed) {
+      lines.push(text)
+      if (lines.length === 20) saving = sandbox.snapshot({ kind: 'memory' })
+    }
+    expect(lines.join('')).toBe(Array.from({ length: 200 }, (_, n) => `line ${n + 1}\n`).join(''))
+    expect(await streamed.result).toMatchObject({ exitCode: 0 })
+    expect(await buffered).toMatchObject({ exitCode: 7, stdout: 'done\n' })
+    const snapshot = await (saving as Promise<Snapshot>)
+    const copy = await given.client.sandboxes.create({ from: snapshot })
+    const found = (await copy.execs()).find(({ exec }) => exec === streamed.id)
+    expect(found).toMatchObject({ running: true })
+    const kept = async () => {
+      const parts = await Array.fromAsync(copy.output(streamed.id))
+      return Buffer.concat(parts).toString()
+    }
+    // Nobody reads it there: what it said, before and since, is kept.
+    await until('it is over in the copy too', async () => (await kept()).endsWith('line 200\n'))
+    expect(await kept()).toBe(lines.join(''))
+    await Promise.all([copy.stop(), sandbox.stop()])
+    await given.client.snapshots.delete(snapshot.id)
     expect(await saved()).toEqual([])
   })
 })

@@ -13,6 +13,7 @@ import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import { type CheckpointFacts, DriverError } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
+import { refuseOtherFormat } from './compatible.ts'
 import { sandboxLimits } from './stored-limits.ts'
 
 const FACTS = 'facts.json'
@@ -31,6 +32,7 @@ const schema = z.strictObject({
   files: z.array(file),
 })
 type StoredFacts = z.infer<typeof schema>
+const formatted = z.object({ format: size })
 
 /** Brings all to the disk, adds the facts, and moves the directory to its place. */
 export async function seal(
@@ -74,8 +76,12 @@ async function parseFacts(directory: string): Promise<StoredFacts> {
   try {
     const text = await readFile(join(directory, FACTS), 'utf8')
     if (text.length > RUNTIME_LIMITS.checkpointFactsBytesMax) throw new Error('too long')
-    return schema.parse(JSON.parse(text))
+    const facts = JSON.parse(text)
+    // Another format may have other facts.
+    refuseOtherFormat(formatted.parse(facts).format)
+    return schema.parse(facts)
   } catch (error) {
+    if (error instanceof DriverError) throw error
     throw damaged(`${FACTS} can't be read`, error)
   }
 }

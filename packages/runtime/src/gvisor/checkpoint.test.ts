@@ -63,6 +63,9 @@ describe.skipIf(reason !== '')(`checkpoints of gVisor${reason && `: ${reason}`}`
     await refused('another')
     await say({ format: 0 })
     await refused('format')
+    // Of before there were such facts.
+    await writeFile(facts, '{"format":0,"of":"old"}')
+    await refused('format: taken with 0')
     await writeFile(facts, whole.slice(0, -20))
     await refused('facts.json')
     await writeFile(facts, whole)

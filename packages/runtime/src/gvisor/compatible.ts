@@ -14,7 +14,6 @@ export function refuseIncompatible(
   machine: RuntimeFacts,
   wanted: Omit<CheckpointSource, 'directory'>,
 ): void {
-  refuse('format', String(facts.format), String(CHECKPOINT_FORMAT))
   refuse('version of the runtime', facts.runtime, machine.runtime)
   refuse('guest agent', facts.agent, machine.agent)
   const here = new Set(machine.cpuFeatures.split(','))
@@ -27,6 +26,11 @@ export function refuseIncompatible(
   if (!isDeepStrictEqual(wanted.limits, facts.limits)) {
     throw incompatible('the limits are others; those of a checkpoint are fixed')
   }
+}
+
+/** Throws where nothing else of a checkpoint can be believed. */
+export function refuseOtherFormat(format: number): void {
+  refuse('format', String(format), String(CHECKPOINT_FORMAT))
 }
 
 function refuse(what: string, taken: string, here: string): void {

@@ -26,6 +26,7 @@ export async function forkMemory(
   original: Entry,
   copies: Copies,
 ): Promise<Forked[]> {
+  if (original.busy) await original.busy
   checkpointable(original)
   const name = newId('snapshot').replace('sn_', 'fork-')
   try {

@@ -2,34 +2,14 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openSqliteEngine } from '@sandlot/engine'
 import { newId, type SandboxView, type SnapshotKind, type SnapshotView } from '@sandlot/protocol'
-import { FakeDriver, openImageStore } from '@sandlot/runtime'
+import { openImageStore } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
 import { Checkpoints } from '../node/checkpoints.ts'
 import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
+import { GatedDriver } from '../testing/gated-driver.ts'
 import { smallTar } from '../testing/tar.ts'
 import type { SnapshotRecord } from './record.ts'
 import { Snapshots } from './snapshots.ts'
-
-/** Starts wait at a gate while it is closed. */
-class GatedDriver extends FakeDriver {
-  gate: Promise<void> | undefined
-  arrived = 0
-
-  override async create(...start: Parameters<FakeDriver['create']>) {
-    await this.#wait()
-    return await super.create(...start)
-  }
-
-  override async restore(...start: Parameters<FakeDriver['restore']>) {
-    await this.#wait()
-    return await super.restore(...start)
-  }
-
-  async #wait(): Promise<void> {
-    this.arrived += 1
-    await this.gate
-  }
-}
 
 const saved = (at: TestDaemon) => readdir(join(at.directories.dataDirectory, 'checkpoints'))
 
@@ -47,9 +27,7 @@ test.each(['filesystem', 'memory'] as const)(
     const driver = new GatedDriver({ capabilities: { memorySnapshot: true } })
     await using at = await startTestDaemon({ driver, daemon: { poolTarget: 0 } })
     const { id, image, sandbox: of } = await taken(at, kind)
-    const { promise, resolve: open } = Promise.withResolvers<void>()
-    driver.gate = promise
-    driver.arrived = 0
+    const open = driver.closeGate('create', 'restore')
     const start = () => at.ask('POST', '/v1/sandboxes', { json: { from: id } })
     const starting = [start(), start()]
     await expect.poll(() => driver.arrived).toBe(2)

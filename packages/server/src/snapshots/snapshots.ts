@@ -3,12 +3,10 @@ import { SandlotError, type SnapshotView } from '@sandlot/protocol'
 import type { ImageStore, PinnedImage } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { encodeJson } from '../json.ts'
-import { kvRecords } from '../kv-records.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Checkpoints } from '../node/checkpoints.ts'
-import { type SnapshotRecord, snapshotRecord } from './record.ts'
-
-const PREFIX = 'snapshot/'
+import type { SnapshotRecord } from './record.ts'
+import { keyOf, pinAll, readAll, type SnapshotRemnant, unreadable } from './stored.ts'
 
 export interface SnapshotsOptions {
   readonly engine: Engine
@@ -33,6 +31,8 @@ export interface UsedSnapshot extends Disposable {
 export class Snapshots {
   readonly #options: SnapshotsOptions
   readonly #records = new Map<string, SnapshotRecord>()
+  /** Those that this version can't read. */
+  readonly #remnants = new Map<string, SnapshotRemnant>()
   readonly #pins = new Map<string, readonly PinnedImage[]>()
   /** How often each is about to be started from. */
   readonly #uses = new Map<string, number>()
@@ -46,16 +46,17 @@ export class Snapshots {
   }
 
   /**
-   * A record whose image or memory is gone, by another hand than this daemon's, is forgotten: nothing could start from it. Memory
-   * without a record goes.
+   * A record whose image or memory is gone, by another hand than this daemon's, is forgotten: nothing could start from it. One that
+   * this version can't read is kept, with all that it names. Memory without a record goes.
    */
   static async open(options: SnapshotsOptions): Promise<Snapshots> {
     const snapshots = new Snapshots(options)
     const { engine, checkpoints, log } = options
-    for (const record of await readAll(engine)) {
+    const { records, remnants } = await readAll(engine)
+    for (const record of records) {
       const { id, image } = record
       const whole = record.memory === undefined || (await checkpoints.has(record.memory.checkpoint))
-      const pinned = whole ? await pinAll(options.images, record).catch(() => undefined) : undefined
+      const pinned = whole ? await pinAll(options.images, record) : undefined
       if (pinned) {
         snapshots.#records.set(id, record)
         snapshots.#pins.set(id, pinned)
@@ -64,7 +65,12 @@ export class Snapshots {
       log.warn({ snapshot: id, image }, 'a snapshot has lost its image or its memory')
       await engine.kv.delete(keyOf(record))
     }
-    const all = [...snapshots.#records.values()]
+    for (const each of remnants) {
+      log.warn({ snapshot: each.id }, 'a snapshot was written by another version of the daemon')
+      snapshots.#remnants.set(each.id, each)
+      snapshots.#pins.set(each.id, (await pinAll(options.images, each)) ?? [])
+    }
+    const all = [...snapshots.#records.values(), ...remnants]
     await checkpoints.removeUnknown(new Set(all.flatMap(({ memory }) => memory?.checkpoint ?? [])))
     return snapshots
   }
@@ -72,6 +78,7 @@ export class Snapshots {
   /** From now on it can be started from. */
   async add(record: SnapshotRecord): Promise<SnapshotRecord> {
     const pinned = await pinAll(this.#options.images, record)
+    if (!pinned) throw new SandlotError('image_unknown', `there is no image ${record.image}`)
     try {
       await this.#put(record)
     } catch (error) {
@@ -135,7 +142,13 @@ export class Snapshots {
    * they end; what is about to start from it still comes up. Throws `snapshot_in_use` without `force` while something was started from it,
    * or will be.
    */
-  async remove(project: string, idOrName: string, force: boolean): Promise<SnapshotRecord> {
+  async remove(project: string, idOrName: string, force: boolean): Promise<void> {
+    const remnant = this.#remnant(project, idOrName)
+    if (remnant) {
+      await this.#options.engine.kv.delete(keyOf(remnant))
+      this.#remnants.delete(remnant.id)
+      return await this.#letGo(remnant)
+    }
     const record = this.#present(project, idOrName)
     const { id } = record
     const starting = this.#uses.has(id) ? 'a sandbox that is starting' : undefined
@@ -156,7 +169,6 @@ export class Snapshots {
       await this.#options.engine.kv.delete(keyOf(record))
     }
     if (!this.#uses.has(id)) await this.#letGo(record)
-    return record
   }
 
   async view({ memory, ...record }: SnapshotRecord): Promise<SnapshotView> {
@@ -209,8 +221,14 @@ export class Snapshots {
   #present(project: string, idOrName: string): SnapshotRecord {
     const found = this.find(project, idOrName) ?? this.named(project, idOrName)
     if (found) return found
+    if (this.#remnant(project, idOrName)) throw unreadable(idOrName)
     const shown = JSON.stringify(idOrName.slice(0, 64))
     throw new SandlotError('snapshot_unknown', `there is no snapshot ${shown}`)
+  }
+
+  #remnant(project: string, id: string): SnapshotRemnant | undefined {
+    const found = this.#remnants.get(id)
+    return found?.project === project ? found : undefined
   }
 
   /** When it was used last; the start doesn't wait for it, and it may be lost. */
@@ -232,7 +250,7 @@ export class Snapshots {
   }
 
   /** What it alone kept goes; what can't be removed now the next daemon removes. */
-  async #letGo({ id, memory }: SnapshotRecord): Promise<void> {
+  async #letGo({ id, memory }: SnapshotRemnant): Promise<void> {
     for (const pinned of this.#pins.get(id) ?? []) pinned[Symbol.dispose]()
     this.#pins.delete(id)
     if (memory) await this.#options.checkpoints.remove(memory.checkpoint).catch(() => {})
@@ -252,35 +270,4 @@ export class Snapshots {
       throw error
     }
   }
-}
-
-/** All that its starts need. */
-async function pinAll(images: ImageStore, record: SnapshotRecord): Promise<PinnedImage[]> {
-  const { image, memory } = record
-  const pinned = [await images.pin(image)]
-  if (memory === undefined) return pinned
-  try {
-    return [...pinned, await images.pin(memory.below)]
-  } catch (error) {
-    for (const each of pinned) each[Symbol.dispose]()
-    throw error
-  }
-}
-
-/** Of two with one name, which a daemon left that died between two writes, the older one has lost it. */
-async function readAll({ kv }: Engine): Promise<SnapshotRecord[]> {
-  const records = await Array.fromAsync(kvRecords(kv, PREFIX, snapshotRecord))
-  const taken = new Set<string>()
-  return records
-    .sort((a, b) => b.createdAtMs - a.createdAtMs)
-    .map(({ name, ...rest }) => {
-      const key = `${rest.project}/${name}`
-      if (name === undefined || taken.has(key)) return rest
-      taken.add(key)
-      return { name, ...rest }
-    })
-}
-
-function keyOf({ project, id }: { readonly project: string; readonly id: string }): string {
-  return `${PREFIX}${project}/${id}`
 }

@@ -1,11 +1,15 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openSqliteEngine } from '@sandlot/engine'
 import { newId, type SandboxView, type SnapshotView } from '@sandlot/protocol'
 import type { FakeCue } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
+import { decodeJson, encodeJson } from '../json.ts'
 import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
 
 const MEMORY = { capabilities: { memorySnapshot: true }, daemon: { poolTarget: 0 } }
+
+const NOTHING = new Uint8Array()
 
 const saved = async (at: TestDaemon) =>
   await readdir(join(at.directories.dataDirectory, 'checkpoints'))
@@ -120,4 +124,41 @@ test('memory without a record, and a record without memory, go at the next start
   expect(await saved(at)).toEqual(kept)
   const { items } = (await at.ask('GET', '/v1/snapshots')).json as { items: SnapshotView[] }
   expect(items.map(({ name }) => name)).toEqual(['kept'])
+})
+
+test('one that another version of the daemon wrote is told as such, kept with all it names, and can be deleted', async () => {
+  await using directories = await testDirectories()
+  const { dataDirectory: directory } = directories
+  let taken: SnapshotView | undefined
+  {
+    await using at = await startTestDaemon({ ...MEMORY, directories })
+    taken = (await take(at, (await prepared(at)).id, { name: 'old' })).json as SnapshotView
+  }
+  const { id, image } = taken
+  {
+    await using engine = await openSqliteEngine({ directory: join(directory, 'engine') })
+    const key = `snapshot/default/${id}`
+    const { memory, ...stored } = decodeJson((await engine.kv.get(key))?.value ?? NOTHING) as {
+      memory: object
+    }
+    // It counts its time otherwise, and knows nothing of resources.
+    const { resources: _, ...rest } = memory as { resources: object }
+    const old = { ...stored, memory: rest, createdAtMs: '1 May' }
+    await engine.kv.put(key, encodeJson(old))
+  }
+  await using at = await startTestDaemon({ ...MEMORY, directories })
+  expect((await at.ask('GET', '/v1/snapshots')).json).toMatchObject({ items: [] })
+  const path = `/v1/snapshots/${id}`
+  for (const refused of [
+    await at.ask('GET', path),
+    await at.ask('POST', '/v1/sandboxes', { json: { from: id } }),
+  ]) {
+    expect(refused).toMatchObject({ status: 409, code: 'snapshot_incompatible' })
+    expect(refused.text).toContain('another version of the daemon')
+  }
+  expect(await saved(at)).toHaveLength(1)
+  expect((await at.ask('GET', `/v1/images/${image}`)).status).toBe(200)
+  expect((await at.ask('DELETE', path)).status).toBe(204)
+  expect((await at.ask('GET', path)).code).toBe('snapshot_unknown')
+  expect(await saved(at)).toEqual([])
 })

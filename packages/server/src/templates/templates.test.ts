@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
 import { openSqliteEngine } from '@sandlot/engine'
 import { newId } from '@sandlot/protocol'
 import { type ImageStore, openImageStore } from '@sandlot/runtime'
@@ -146,3 +147,23 @@ test.each(['filesystem', 'memory'] as const)(
     expect(await templates.list('default')).toEqual([])
   },
 )
+
+test('a template that another version of the daemon wrote is prepared again', async () => {
+  await using directories = await testDirectories()
+  const { dataDirectory: directory } = directories
+  let id = ''
+  {
+    await using at = await startTestDaemon({ directories })
+    id = (await prepare(at, { source: await sourceAt(at, 'a') })).template.id
+  }
+  {
+    await using engine = await openSqliteEngine({ directory: join(directory, 'engine') })
+    await engine.kv.put(`template/default/${id}`, Buffer.from(`{"id":"${id}","kind":"of old"}`))
+  }
+  await using at = await startTestDaemon({ directories })
+  expect((await at.ask('GET', '/v1/templates')).json).toMatchObject({ items: [] })
+  const refused = await at.ask('POST', '/v1/sandboxes', { json: { from: id } })
+  expect(refused).toMatchObject({ status: 404, code: 'template_unknown' })
+  expect((await prepare(at, { source: await sourceAt(at, 'a') })).template.id).toBe(id)
+  expect((await at.ask('POST', '/v1/sandboxes', { json: { from: id } })).status).toBe(201)
+})

@@ -8,6 +8,7 @@ import {
   type ResolveId,
   SharedBuilds,
 } from '@sandlot/runtime'
+import { z } from 'zod'
 import { decodeJson, encodeJson } from '../json.ts'
 import { kvRecords } from '../kv-records.ts'
 import { createNameLock } from '../name-lock.ts'
@@ -103,7 +104,8 @@ export class Templates {
 
   async find(project: string, id: string): Promise<TemplateRecord | undefined> {
     const entry = await this.#options.engine.kv.get(keyOf(project, id))
-    return entry && templateRecord.parse(decodeJson(entry.value))
+    // What another version wrote and this one can't read is prepared again.
+    return entry && templateRecord.safeParse(decodeJson(entry.value)).data
   }
 
   /** Oldest first. */
@@ -172,8 +174,11 @@ export class Templates {
     return snapshot === undefined || (await this.#options.memory.isRestorable(project, snapshot))
   }
 
-  #all(below: string): AsyncGenerator<TemplateRecord> {
-    return kvRecords(this.#options.engine.kv, PREFIX + below, templateRecord)
+  async *#all(below: string): AsyncGenerator<TemplateRecord> {
+    for await (const value of kvRecords(this.#options.engine.kv, PREFIX + below, z.unknown())) {
+      const { data: record } = templateRecord.safeParse(value)
+      if (record) yield record
+    }
   }
 
   async #named(record: TemplateRecord, { name, tags }: TemplateCreate): Promise<TemplateRecord> {
