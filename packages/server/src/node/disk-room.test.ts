@@ -71,6 +71,9 @@ test('only a blank that was made for it is taken', async () => {
   await using at = opened
   const filled = () => until(() => at.node.pool.numbers.ready === at.node.pool.numbers.target)
   at.node.fill()
+  const announced = { image: at.request().image, count: 5 }
+  await at.node.expect({ ...announced, name: 'run', ...large(1) })
+  expect(at.node.pool.numbers.target).toBe(2)
   await filled()
   expect(await at.node.acquire(at.request(large(1)))).toMatchObject({ origin: 'cold' })
   // Any other makes place for one of its sort.

@@ -1,3 +1,4 @@
+import { diskMediumOf } from '@sandlot/protocol'
 import type { ExpectRequest } from './port.ts'
 import type { NodeParts } from './sandboxes.ts'
 import { limitsOf } from './start.ts'
@@ -9,8 +10,9 @@ export async function expectSandboxes(
 ): Promise<void> {
   const { checkpoint, checkpointable } = kind
   if (checkpoint === undefined) {
-    // Others start cold.
-    if (!checkpointable) starter.pool.expect(name, count)
+    // Others start cold, or take a blank of their sort, which is made once they were there.
+    const onDisk = diskMediumOf(limitsOf(resources)) === 'disk'
+    if (!checkpointable && !onDisk) starter.pool.expect(name, count)
     return
   }
   if (!checkpoints.isSnapshot(checkpoint)) return
