@@ -101,7 +101,10 @@ function addSandboxVerbs(program: Command): void {
     )
     .option('--memory <size>', 'memory limit, such as 512MiB')
     .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
-    .option('--disk <size>', 'size of the writable layer')
+    .option(
+      '--disk <size>',
+      'size of the writable layer; on the machine’s disk where it is more than three quarters of the memory',
+    )
     .option('--pids <n>', 'processes at once', wholeNumber)
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
     .option('--keep-warm <duration>', 'how long it lives unused')

@@ -14,7 +14,7 @@ export const RUNTIME_LIMITS = {
   holdMs: 5_000,
   /** Besides what a sandbox uses, for the runtime's own state in a checkpoint. */
   checkpointSpareBytes: 16 * 2 ** 20,
-  /** Writable files on the disk that are saved with the memory: more can't be copied in time. */
+  /** Writable files on the disk that are saved with the memory: the sandbox stands still while they are copied. */
   checkpointDiskBytesMax: 8 * 2 ** 30,
   /** Facts of a checkpoint. */
   checkpointFactsBytesMax: 2 ** 20,

@@ -13,6 +13,7 @@ import { type DiskSpace, DriverError } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { isHostId } from './paths.ts'
 import type { DiskWorld, SandboxSizes } from './sizing.ts'
+import type { SandboxState } from './state.ts'
 
 /** A file system of a sandbox for the writable layer of one world. */
 export interface DiskMount {
@@ -22,7 +23,7 @@ export interface DiskMount {
   readonly directory: string
 }
 
-/** File systems that are memory themselves: the machine's, which nobody has counted. */
+/** File systems that are memory themselves, which nobody has counted; by their numbers in linux/magic.h. */
 const IN_MEMORY: Readonly<Record<number, string>> = { 16914836: 'tmpfs', 2240043254: 'ramfs' }
 const BLOCK_BYTES = 512
 
@@ -44,17 +45,14 @@ export class DiskFiles {
   }
 
   /** Of a sandbox that an earlier daemon started: what the sentry holds. */
-  static async find(
-    dataDirectory: string,
-    { hostId, sentryPid }: { readonly hostId: string; readonly sentryPid: number },
-  ): Promise<DiskFiles> {
+  static async find({ hostId, sentryPid }: SandboxState): Promise<DiskFiles> {
     const descriptors = `/proc/${sentryPid}/fd`
-    const prefix = `${diskDirectory(dataDirectory, hostId)}/`
+    const place = diskDirectory('', hostId)
     const paths = new Map<string, string>()
     for (const name of await readdir(descriptors).catch(() => [])) {
       const path = join(descriptors, name)
       const target = await readlink(path).catch(() => '')
-      if (target.startsWith(prefix)) paths.set(target, path)
+      if (target.includes(`/${place}/`)) paths.set(target, path)
     }
     return await DiskFiles.#open([...paths.values()])
   }

@@ -63,7 +63,7 @@ async function recoverOne(
     return state?.owner ? instance : undefined
   }
   if (diskMediumOf(state.owner.spec.limits) === 'disk') {
-    instance.holdDisk(await DiskFiles.find(context.options.dataDirectory, state))
+    instance.holdDisk(await DiskFiles.find(state))
   }
   const found = await adopt(instance, state.owner.spec, signal)
   if (found === 'half made') {
