@@ -134,7 +134,7 @@ await story('the command line', { pool: 1 }, (given) => {
     const from = ['--from', given.image]
     expectFailure(await create(...from, '--memory', '1MiB'), 2, /96MiB/)
     expectFailure(await create(...from, '--memory', 'lots'), 2, /lots/)
-    expectFailure(await create(...from, '--disk', '500TiB'), 2, /resources.disk/)
+    expectFailure(await create(...from, '--disk', '500TiB'), 2, /--disk: .* in all/)
     expectFailure(await create(...from, '--pids', '1'), 2, /pids/)
     expectFailure(await create(...from, '--keep-warm', 'soon'), 2, /soon/)
     expectFailure(await create(...from, '--env', 'NOVALUE'), 1, /NAME=VALUE/)
