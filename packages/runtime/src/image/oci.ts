@@ -45,6 +45,7 @@ export async function buildOciLayout(
     const written = await writeTarLayer(tar, {
       path,
       ociWhiteouts: true,
+      signal: context.signal,
       onLog: context.log,
       ...(below && { below }),
     })
@@ -52,9 +53,18 @@ export async function buildOciLayout(
     if (entries > imageLimits.imageEntriesMax) throw tooManyEntries()
     if (below && written.root.children.size === 0) continue
     layers.push({ path, digest: written.digest, sizeBytes: written.sizeBytes })
+    liesIn(written.root, path)
     below = mergedOver(written.root, below)
   }
   return { layers, config: imageConfig(config) }
+}
+
+/** Says where the contents of a written layer are, for those above that have some of its files once more. */
+function liesIn(directory: DirectoryInode, layer: string): void {
+  for (const child of directory.children.values()) {
+    if (child.kind === 'directory') liesIn(child, layer)
+    else if (child.kind === 'file') child.layer = layer
+  }
 }
 
 function layerBytes(layout: OciLayout, descriptor: Descriptor): AsyncIterable<Uint8Array> {

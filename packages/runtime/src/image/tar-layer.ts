@@ -5,6 +5,7 @@ import { LayerTree } from './layer-tree.ts'
 import { imageLimits } from './limits.ts'
 import { TarError } from './tar/header.ts'
 import { printable, readTar, type TarEntry } from './tar/reader.ts'
+import { finishTree } from './tree-layer.ts'
 import { settleOver, Whiteouts } from './whiteouts.ts'
 
 export interface TarLayerOptions {
@@ -24,12 +25,15 @@ export interface TarLayerOptions {
   readonly excludes?: (path: string) => boolean
   /** Times after this become the latest time before it, so that an image doesn't depend on when it was made. */
   readonly volatileAfterSeconds?: number
+  readonly signal?: AbortSignal
   readonly onLog: (line: string) => void
 }
 
 export interface WrittenLayer extends FinishedImage {
   readonly root: DirectoryInode
 }
+
+const NEVER = new AbortController().signal
 
 /** Where every world mounts something; an image need not have them. */
 const MOUNT_POINTS = { dev: 0o755, proc: 0o555, run: 0o755, sys: 0o555, tmp: 0o1777 } as const
@@ -40,7 +44,8 @@ export async function writeTarLayer(
   options: TarLayerOptions,
 ): Promise<WrittenLayer> {
   await using file = await ErofsImageFile.create(options.path, imageLimits.layerBytesMax)
-  const tree = new LayerTree()
+  const over = options.ociWhiteouts ? (options.below ?? newDirectory()) : undefined
+  const tree = new LayerTree({ over })
   const whiteouts = new Whiteouts()
   for await (const entry of readTar(chunks)) {
     if (options.excludes?.(entry.path.replace(/^(\.?\/)+|\/+$/g, ''))) continue
@@ -54,7 +59,7 @@ export async function writeTarLayer(
   }
   if (options.volatileAfterSeconds !== undefined)
     settleTimes(tree.root, options.volatileAfterSeconds)
-  return { ...(await file.finish(tree.root)), root: tree.root }
+  return await finishTree(file, tree.root, options.signal ?? NEVER)
 }
 
 async function put(

@@ -24,6 +24,7 @@ export class Whiteouts {
     if (name === OPAQUE) tree.directory(directory).opaque = true
     else if (!name.startsWith(RESERVED) && name.length > PREFIX.length) {
       this.#paths.push({ directory, name: name.slice(PREFIX.length) })
+      tree.hide(directory + name.slice(PREFIX.length))
     }
     return true
   }

@@ -18,7 +18,7 @@ export interface FileInode extends Metadata {
   readonly block: number
   readonly sizeBytes: number
   /** The layer that has the content. Absent: the one that is being written. */
-  readonly layer?: string
+  layer?: string
 }
 
 export interface DirectoryInode extends Metadata {
