@@ -2,7 +2,7 @@ import { SANDBOX_STATES, SERVING_STATES } from '@sandlot/protocol'
 import { Gauge, type Registry } from 'prom-client'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import type { Node } from '../node/node.ts'
-import type { PoolNumbers } from '../node/pool/pool.ts'
+import type { PoolNumbers } from '../node/pool/numbers.ts'
 import type { Serving } from '../serving.ts'
 
 export interface Watched {

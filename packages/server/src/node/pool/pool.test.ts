@@ -160,9 +160,10 @@ describe('blanks', () => {
       const memory = { ...resources.memory, request: mib * MIB }
       return at.room.occupy({ ...resources, memory })
     })
-    // They go at once.
+    at.clock.advance(refillDelayMs)
     expect(at.pool.numbers).toMatchObject({ target: 3, ready: 3 })
     for (const each of taken) each[Symbol.dispose]()
+    at.clock.advance(refillDelayMs)
     await at.ready(8)
   })
 
@@ -230,6 +231,20 @@ describe('copies of saved memory', () => {
     await at.ready(6, 'copies')
     at.clock.advance(600_000)
     await at.ready(0, 'copies')
+  })
+
+  test('are started in turn with other kinds, none of which waits for all of another', async () => {
+    await using at = await openPool({ idleProcessors: () => 0, settings: { max: 100 } })
+    at.pool.fill()
+    await at.ready(3)
+    at.pool.expect('run', 50)
+    await at.ready(4)
+    at.pool.expect('other', 2, await at.saved('sn_a'))
+    for (let n = 0; n < 4; n++) {
+      at.clock.advance(poolLookMs)
+      await until(() => at.pool.numbers.starting + at.pool.copies.starting === 0)
+    }
+    expect(at.pool.copies.ready).toBe(2)
   })
 
   test('share the memory with blanks, by what each takes', async () => {

@@ -12,6 +12,7 @@ import type { Checkpoints } from '../checkpoints.ts'
 import type { Creations } from '../creations.ts'
 import type { Room } from '../room.ts'
 import { Demand } from './demand.ts'
+import { numbersOf, type PoolNumbers } from './numbers.ts'
 import { share } from './share.ts'
 import { Shelf, type ShelfOptions, type TakeCounts } from './shelf.ts'
 import { type Kit, WaitingBlanks, type Wanted } from './waiting-blanks.ts'
@@ -24,12 +25,6 @@ export interface PoolSettings {
   readonly max: number
   /** Without any demand for so long nothing waits. Milliseconds. */
   readonly idleMs: number
-}
-
-export interface PoolNumbers extends Readonly<TakeCounts> {
-  readonly target: number
-  readonly ready: number
-  readonly starting: number
 }
 
 /** Saved memory of which copies may wait. */
@@ -66,6 +61,8 @@ export class SandboxPool {
   #holding = false
   /** How many more than the least may be started until the next look. */
   #budget: number
+  /** Whose turn it is to be started. */
+  #turn = 0
   #cancelLook: (() => void) | undefined
 
   constructor(options: PoolOptions) {
@@ -80,7 +77,8 @@ export class SandboxPool {
     })
     this.#blanks.bytes = SERVER_LIMITS.blankBytes
     this.#budget = this.#nextBudget()
-    options.room.onUse = () => this.look()
+    // Whoever has just got room is about to take one.
+    options.room.onUse = () => this.#hold()
     options.checkpoints.onRemove = (name) => this.#drop(name)
   }
 
@@ -145,9 +143,7 @@ export class SandboxPool {
     const wishes = shelves.map((shelf) => ({ wanted: shelf.wanted(nowMs), bytes: shelf.bytes }))
     const given = share(wishes, this.#bounds)
     for (const [index, shelf] of shelves.entries()) shelf.keep(given[index] ?? 0)
-    if (!this.#holding) {
-      for (const shelf of shelves) this.#budget = shelf.refill(this.#budget)
-    }
+    if (!this.#holding) this.#refill(shelves)
     if (shelves.every((shelf) => shelf.isBare(nowMs))) this.#sleep()
     else this.#lookAgain()
   }
@@ -174,6 +170,17 @@ export class SandboxPool {
     return {
       bytes: Math.min(size.memoryBytes * SERVER_LIMITS.poolMemoryShare, free),
       count: Math.min(settings.max, size.sandboxes - used.sandboxes),
+    }
+  }
+
+  /** Beyond the least one of each kind in turn, from look to look, so that none waits for all of another. */
+  #refill(shelves: readonly Shelf[]): void {
+    for (let idle = 0; idle < shelves.length; idle++) {
+      const one = Math.min(1, this.#budget)
+      const started = one - (shelves[this.#turn % shelves.length] as Shelf).refill(one)
+      this.#budget -= started
+      if (started > 0) idle = -1
+      this.#turn += 1
     }
   }
 
@@ -273,20 +280,8 @@ export class SandboxPool {
   }
 }
 
-type Levels = Pick<PoolNumbers, 'target' | 'ready' | 'starting'>
-
 /** It is not tried again: this machine can't restore it, or it was deleted. */
 function isFinal(error: unknown): boolean {
   if (error instanceof DriverError) return error.code === 'snapshot_incompatible'
   return error instanceof SandlotError && error.code === 'snapshot_unknown'
-}
-
-function numbersOf(shelves: readonly Levels[], counts: TakeCounts): PoolNumbers {
-  const sum = (of: (shelf: Levels) => number) => shelves.reduce((all, each) => all + of(each), 0)
-  return {
-    target: sum(({ target }) => target),
-    ready: sum(({ ready }) => ready),
-    starting: sum(({ starting }) => starting),
-    ...counts,
-  }
 }
