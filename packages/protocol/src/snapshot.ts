@@ -4,20 +4,18 @@ import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
 import { onRestore, restoreCommand } from './on-restore.ts'
 import { sandboxView, tags } from './sandbox.ts'
-import { wholeText } from './whole-text.ts'
+import { startableName } from './start-point.ts'
 
 /** `filesystem`: the files alone, one more layer over where the sandbox began. `memory`: running processes besides. */
 export const SNAPSHOT_KINDS = ['filesystem', 'memory'] as const
 export type SnapshotKind = (typeof SNAPSHOT_KINDS)[number]
-
-const snapshotName = wholeText.min(1).max(LIMITS.nameLength)
 
 /** `POST /v1/sandboxes/:id/snapshots`. */
 export const snapshotCreate = z
   .object({
     kind: z.enum(SNAPSHOT_KINDS),
     /** Unique in its project; the newest snapshot of a name takes it over. */
-    name: snapshotName.optional(),
+    name: startableName.optional(),
     tags: tags.optional(),
     /** Paths whose content is left out, such as `/tmp`. Default: none. Of the kind `filesystem` alone. */
     exclude: z.array(z.string().startsWith('/').max(LIMITS.pathBytes)).max(64).optional(),

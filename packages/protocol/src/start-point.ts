@@ -10,6 +10,22 @@ const NAMED = ['snapshot', 'template'] as const
  */
 export const startPoint = wholeText.min(1).max(LIMITS.nameLength + 'snapshot:'.length)
 
+const UNNAMEABLE = /^\s|\s$|\p{Cc}|^\.\.?$/u
+
+/** What a snapshot or a template is called: something that `from` and a path of the API can say. */
+export const startableName = wholeText
+  .min(1)
+  .max(LIMITS.nameLength)
+  .refine(
+    (text) => !UNNAMEABLE.test(text),
+    'a name has no control characters, no blanks at its ends, and is not “.” or “..”',
+  )
+  .refine((text) => !isStartId(text), 'begins as an id does: choose another name')
+  .refine(
+    (text) => parseStartName(text) === undefined,
+    '“snapshot:” and “template:” before a name say what it is the name of: leave them out',
+  )
+
 export interface StartName {
   readonly kind: (typeof NAMED)[number]
   readonly name: string

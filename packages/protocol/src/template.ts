@@ -8,7 +8,7 @@ import { durationMs } from './quantity.ts'
 import { resources } from './resources.ts'
 import { tags } from './sandbox.ts'
 import { SNAPSHOT_KINDS } from './snapshot.ts'
-import { wholeText } from './whole-text.ts'
+import { startableName } from './start-point.ts'
 
 /** What must come true before a memory snapshot is taken: a command that exits with 0, or a port of loopback that takes connections. */
 export const readyCheck = z.union([
@@ -32,7 +32,7 @@ export const templateCreate = z
     readyTimeout: durationMs.optional(),
     /** Runs in all that start from its memory, before anybody has them. */
     onRestore: onRestore.optional(),
-    name: wholeText.min(1).max(LIMITS.nameLength).optional(),
+    name: startableName.optional(),
     tags: tags.optional(),
   })
   .strict()

@@ -236,6 +236,8 @@ async function openApi(
   const { options, log, metrics, engine, images, startPoints, node, coordinator, serving } = given
   const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
   const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
+  const keeperOf = (image: string) =>
+    given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
   const handlers: Handlers = {
     ...healthHandler(serving),
     ...metricsHandler(metrics),
@@ -247,7 +249,7 @@ async function openApi(
     }),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
-    ...imageHandlers(images, startPoints, (image) => saved.snapshots.keeperOf(image)),
+    ...imageHandlers(images, startPoints, keeperOf),
     ...templateHandlers(given.templates),
     ...snapshotHandlers(saved),
     ...blobHandlers(engine),

@@ -1,4 +1,4 @@
-import { type ImagesRemoved, type ImageView, SandlotError } from '@sandlot/protocol'
+import { type ImagesRemoved, type ImageView, idKind, SandlotError } from '@sandlot/protocol'
 import type { Collected, Image, ImageStore } from '@sandlot/runtime'
 import type { Handlers } from '../http/call.ts'
 import { checkedId } from '../http/checked-id.ts'
@@ -18,8 +18,8 @@ type ImageRoutes =
 export function imageHandlers(
   images: ImageStore,
   startPoints: StartPoints,
-  /** The snapshot whose files an image has. */
-  keeperOf: (image: string) => { readonly id: string } | undefined,
+  /** Id of the snapshot or the template whose files an image has. */
+  keeperOf: (image: string) => string | undefined,
 ): Pick<Handlers, ImageRoutes> {
   return {
     buildImage: async ({ caller, body, signal }) =>
@@ -42,7 +42,7 @@ export function imageHandlers(
     removeImage: async ({ params, signal }) => {
       const id = checkedId('image', params.id)
       const keeper = keeperOf(id)
-      if (keeper) throw isSnapshot(id, keeper.id)
+      if (keeper !== undefined) throw isKept(id, keeper)
       return removedOf(await images.remove(id, { signal }))
     },
     verifyImage: async ({ params, signal }) => ({
@@ -84,8 +84,9 @@ export function imageViewOf(image: Image): ImageView {
   }
 }
 
-function isSnapshot(image: string, snapshot: string): SandlotError {
-  return new SandlotError('image_in_use', `the image ${image} has the files of ${snapshot}`, {
-    hint: `Delete the snapshot: \`sandlot snapshots delete ${snapshot}\`.`,
+function isKept(image: string, keeper: string): SandlotError {
+  const kind = idKind(keeper) === 'template' ? 'template' : 'snapshot'
+  return new SandlotError('image_in_use', `the image ${image} has the files of ${keeper}`, {
+    hint: `Delete the ${kind}: \`sandlot ${kind}s delete ${keeper}\`.`,
   })
 }

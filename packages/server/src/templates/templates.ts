@@ -131,6 +131,12 @@ export class Templates {
     return found?.[0].split('/').at(-1)
   }
 
+  /** Id of a template that keeps an image. */
+  keeperOf(image: string): string | undefined {
+    const found = [...this.#pins].find(([, pinned]) => pinned.image.id === image)
+    return found?.[0].split('/').at(-1)
+  }
+
   async #prepared(
     project: string,
     input: TemplateCreate,
