@@ -16,6 +16,8 @@ export const BUS_BYTES_MAX = 1024 * 1024
 /** Records, entries or names of one page, and the default when the caller names no limit. */
 export const PAGE_ITEMS_MAX = 10_000
 export const PAGE_ITEMS_DEFAULT = 1_000
+/** Keys that are looked up in one call. */
+export const FIND_KEYS_MAX = 1_000
 /** A page ends early once it holds this much. */
 export const PAGE_BYTES_MAX = 4 * 1024 * 1024
 

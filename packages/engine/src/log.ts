@@ -34,6 +34,15 @@ export interface Log {
    */
   read(stream: string, options?: ReadOptions): Promise<LogRecord[]>
   /**
+   * The records that stand under these `dedup` keys (1 to 1,000), in the order of the keys; undefined where none does, or does any
+   * more. A page ends at about 4 MiB: ask again for the keys beyond its length.
+   */
+  find(
+    stream: string,
+    keys: readonly string[],
+    options?: LogCallOptions,
+  ): Promise<(LogRecord | undefined)[]>
+  /**
    * The records after the cursor and then every new one, until the signal aborts (rejects with its reason), the loop is left,
    * or the engine closes (`closed`). Waits for a stream that does not exist yet. Errors: `log_trimmed`, and `not_found` when
    * the stream is deleted meanwhile.

@@ -37,6 +37,34 @@ export function describeLogRead(makeEngine: MakeEngine): void {
     await expectCode(log.read('s', { after: 'elsewhere' }), 'invalid_argument')
     expect(await log.read('s', { after: position })).toEqual([])
   })
+
+  test('finds records by their keys, in the order of these', async () => {
+    await using subject = await makeEngine()
+    let { log } = subject.engine
+    expect(await log.find('none', ['ka'])).toEqual([undefined])
+    await log.append('s', ['a', 'b', 'c'].map(bytes), { dedup: ['ka', 'kb', 'kc'] })
+    await log.append('other', [bytes('d')], { dedup: ['kd'] })
+    log = (await subject.crash()).log
+    const found = await log.find('s', ['kc', 'kd', 'ka'])
+    expect(found.map((record) => record && text(record.bytes))).toEqual(['c', undefined, 'a'])
+    const all = await log.read('s')
+    expect([found[0], found[2]]).toEqual([all[2], all[0]])
+    await log.trim('s', all[0]?.position ?? '')
+    expect(await log.find('s', ['ka', 'kb'])).toEqual([undefined, all[1]])
+    await expectCode(log.find('s', []), 'invalid_argument')
+  })
+
+  test('a page of what was found ends at its size', async () => {
+    await using subject = await makeEngine()
+    const { log } = subject.engine
+    const count = PAGE_BYTES_MAX / APPEND_BYTES_MAX + 3
+    const keys = Array.from({ length: count }, (_, n) => `k${n}`)
+    const large = new Uint8Array(APPEND_BYTES_MAX)
+    for (const key of keys) await log.append('s', [large], { dedup: [key] })
+    const first = await log.find('s', keys)
+    expect(first.length).toBe(count - 3)
+    expect(await log.find('s', keys.slice(first.length))).toHaveLength(3)
+  })
 }
 
 export function describeLogTail(makeEngine: MakeEngine): void {

@@ -21,6 +21,7 @@ export function logOperations(database: DatabaseSync): OperationHandlers<LogKind
   return {
     'log.append': appendTo(statements, find),
     'log.read': readFrom(statements, find),
+    'log.find': findIn(statements, find),
     'log.head': ({ stream }) => {
       const row = find(stream)
       return row && formatPosition(row.head)
@@ -53,6 +54,7 @@ function prepare(database: DatabaseSync) {
     read: p(
       `SELECT id & 0xfffffffff AS position, bytes FROM log_records WHERE ${range} ORDER BY id LIMIT ?3`,
     ),
+    record: p('SELECT bytes FROM log_records WHERE id = (?1 << 36) | ?2'),
     checkpoint: p('SELECT position, state FROM log_checkpoints WHERE stream = ?'),
     checkpointPosition: p('SELECT position FROM log_checkpoints WHERE stream = ?'),
     putCheckpoint: p(
@@ -132,6 +134,24 @@ function readFrom(statements: Statements, find: Find): OperationHandlers['log.re
     for (const record of statements.read.iterate(row.id, after ?? row.trimmed, limit)) {
       const { position, bytes } = record as unknown as { position: number; bytes: Uint8Array }
       positions.push(formatPosition(position))
+      out.push(bytes)
+      pageBytes += bytes.byteLength
+      if (pageBytes >= PAGE_BYTES_MAX) break
+    }
+    return positions
+  }
+}
+
+function findIn(statements: Statements, find: Find): OperationHandlers['log.find'] {
+  return ({ stream, keys }, _in, out) => {
+    const row = find(stream)
+    const positions: (string | null)[] = []
+    let pageBytes = 0
+    for (const key of keys) {
+      const standing = row && (statements.key.get(row.id, key) as { position: number } | undefined)
+      positions.push(standing ? formatPosition(standing.position) : null)
+      if (row === undefined || standing === undefined) continue
+      const { bytes } = statements.record.get(row.id, standing.position) as { bytes: Uint8Array }
       out.push(bytes)
       pageBytes += bytes.byteLength
       if (pageBytes >= PAGE_BYTES_MAX) break

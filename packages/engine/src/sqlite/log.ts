@@ -12,6 +12,7 @@ import {
   APPEND_BYTES_MAX,
   APPEND_RECORDS_MAX,
   CHECKPOINT_BYTES_MAX,
+  FIND_KEYS_MAX,
   PAGE_ITEMS_DEFAULT,
   PAGE_ITEMS_MAX,
 } from '../limits.ts'
@@ -77,6 +78,21 @@ export class SqliteLog implements Log {
     }
     const { result, bytes } = await this.#journal.submit('log.read', request, { signal })
     return result.map((position, index) => ({ position, bytes: bytes[index] ?? NO_BYTES }))
+  }
+
+  async find(
+    stream: string,
+    keys: readonly string[],
+    { signal }: LogCallOptions = {},
+  ): Promise<(LogRecord | undefined)[]> {
+    checkName('stream', stream)
+    checkInteger('the number of keys', keys.length, 1, FIND_KEYS_MAX)
+    for (const key of keys) checkDedupKey(key)
+    const { result, bytes } = await this.#journal.submit('log.find', { stream, keys }, { signal })
+    let found = 0
+    return result.map((position) =>
+      position === null ? undefined : { position, bytes: bytes[found++] ?? NO_BYTES },
+    )
   }
 
   async *tail(stream: string, options: TailOptions = {}): AsyncGenerator<LogRecord, never> {

@@ -13,6 +13,8 @@ export interface Operations {
   }
   /** Out: the records. */
   'log.read': { request: { stream: string; after?: number; limit: number }; result: string[] }
+  /** Out: the records of those that were found. Null where there is none. */
+  'log.find': { request: { stream: string; keys: readonly string[] }; result: (string | null)[] }
   'log.head': { request: { stream: string }; result: string | undefined }
   /** In: the state. */
   'log.checkpoint': { request: { stream: string; position: number }; result: undefined }

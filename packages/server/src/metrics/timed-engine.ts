@@ -16,6 +16,7 @@ export function timedEngine(
     log: {
       append: (...given) => timed('log', log.append(...given)),
       read: (...given) => log.read(...given),
+      find: (...given) => log.find(...given),
       tail: (...given) => log.tail(...given),
       head: (...given) => log.head(...given),
       checkpoint: (...given) => log.checkpoint(...given),
