@@ -43,7 +43,9 @@ await story('the examples', { pool: 2 }, (given) => {
   }
 
   test('there is none that is not run here', async () => {
-    expect((await readdir(examples)).sort()).toEqual(['quickstart.ts', 'resume.ts', 'sandbox.ts'])
+    expect((await readdir(examples)).sort()).toEqual([
+      ...['quickstart.ts', 'resume.ts', 'sandbox.ts', 'trainer.ts'],
+    ])
   })
 
   test('quickstart.ts', async () => {
@@ -61,6 +63,14 @@ await story('the examples', { pool: 2 }, (given) => {
     ])
     expect(code).toBe(0)
     expect(await readdir(folder)).toEqual([])
+  })
+
+  test('trainer.ts', async () => {
+    const { lines, code } = await linesOf('trainer.ts')
+    const groups = lines.flatMap((line) => /^step \d: (sum-\d) \[/.exec(line)?.[1] ?? [])
+    expect(groups.sort()).toEqual(['sum-0', 'sum-1', 'sum-2', 'sum-3', 'sum-4', 'sum-5'])
+    expect(lines.filter((line) => line.endsWith('saved true'))).toHaveLength(3)
+    expect(code).toBe(0)
   })
 
   test('resume.ts goes on where Ctrl-C ended it', async () => {

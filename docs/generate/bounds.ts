@@ -45,7 +45,7 @@ const FILES = [
     limits: COORDINATOR_LIMITS,
     shown: {
       runsLive: 'runs that are not finished',
-      tasksPerRun: 'tasks of one run',
+      episodesPerRun: 'episodes of one run',
       resultReaders: 'readers that wait for the next result of one run',
     },
   },

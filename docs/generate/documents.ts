@@ -3,14 +3,15 @@ import { bounds } from './bounds.ts'
 import { cli } from './cli.ts'
 import type { Document } from './document.ts'
 import { errors } from './errors.ts'
+import { quickstart, trainer } from './examples.ts'
 import { metrics } from './metrics.ts'
 import { openapi } from './openapi.ts'
 import { outcomes } from './outcomes.ts'
-import { quickstart } from './quickstart.ts'
 
 /** Everything that is made from the sources. */
 export const DOCUMENTS: readonly Document[] = [
   quickstart,
+  trainer,
   bounds,
   outcomes,
   api,

@@ -18,8 +18,8 @@ const CAUSES = {
   grade_error: 'the grader crashed, or gave no verdict',
   grade_timeout: 'the grader ran out of time',
   cancelled_user: 'somebody stopped it',
-  cancelled_quorum: 'its group had enough results (groups come later)',
-  cancelled_stale: 'its policy had become too old (groups come later)',
+  cancelled_quorum: 'its group had ended: it had what it needs, or failed',
+  cancelled_stale: 'its policy had become too old: it lagged more than `group.maxLag`',
   task_invalid: 'the task can not be done by anybody',
 } as const satisfies Record<(typeof OUTCOMES)[number], string>
 

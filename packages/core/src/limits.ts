@@ -26,6 +26,9 @@ export const CORE_LIMITS = {
   retryDelayMsMax: 30_000,
   /** Attempts that the policy `retry` adds, where the outcome has no budget of its own. */
   policyRetries: 1,
+  /** A quantile of what was seen so far is told from so many on that have ended, and found anew at most so often. */
+  quantileSamplesMin: 20,
+  quantileEveryMs: 1_000,
   /** Decisions of one kind in one step; the rest follow in the next, which is due at once. */
   decisionsPerStep: 1_024,
   tasksPerPut: 10_000,

@@ -85,6 +85,8 @@ export const lease = z.object({
   phase: z.enum(['agent', 'grade']),
   episode: z.string(),
   key: z.string(),
+  group: z.string(),
+  member: z.number(),
   index: z.number(),
   attempt: z.number(),
   seed: z.number(),

@@ -7,6 +7,9 @@ export const LIMITS = {
   /** A task or an episode's data, inline or as a blob. */
   payloadBytes: 64 * 2 ** 20,
   tasksPerRequest: 1_000,
+  /** Episodes of one group, those that are started beyond its size included. */
+  groupMembers: 256,
+  groupsPerPage: 100,
   rowsPerPage: 1_000,
   itemsPerPage: 1_000,
   nameLength: 200,

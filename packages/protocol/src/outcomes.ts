@@ -22,7 +22,9 @@ export const OUTCOMES = [
   'grade_error',
   'grade_timeout',
   'cancelled_user',
+  /** Its group ended without it. */
   'cancelled_quorum',
+  /** Its policy had become too old. */
   'cancelled_stale',
   /** An authoritative "not found", or the gold solution fails. */
   'task_invalid',

@@ -46,6 +46,33 @@ export function durationOf(leastMs: number, without: string) {
   })
 }
 
+/** `'p90'`: the time within which so many of a hundred are done, as the platform has seen it so far. */
+export type Quantile = `p${number}`
+
+/** From the half on: a bound below it would be one for the ordinary. */
+const QUANTILE = /^p([5-9]\d)$/
+
+/** `'p90'` → 0.9; undefined for what is no quantile. */
+export function parseQuantile(text: string): number | undefined {
+  const percent = QUANTILE.exec(text)?.[1]
+  return percent === undefined ? undefined : Number(percent) / 100
+}
+
+/** A duration that makes sense only from some length on, or a quantile of what is seen. Parses to milliseconds or the quantile. */
+export function durationOrQuantile(leastMs: number) {
+  const least = formatDuration(leastMs)
+  return z
+    .union([z.number().finite().nonnegative().max(Number.MAX_SAFE_INTEGER), z.string()])
+    .transform((given, context): number | Quantile => {
+      if (typeof given === 'string' && parseQuantile(given) !== undefined) return given as Quantile
+      const ms = typeof given === 'number' ? Math.round(given) : parsed(() => late(given), context)
+      if (ms === z.NEVER || ms >= leastMs) return ms
+      const message = `shorter than ${least}, the least that is possible`
+      context.addIssue({ code: 'custom', message })
+      return z.NEVER
+    })
+}
+
 /** A size on the wire: text with a unit, or a number of bytes. Parses to bytes. */
 export const sizeBytes = z.union([
   z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER),
@@ -68,6 +95,16 @@ export function formatDuration(ms: number): string {
     if (ms >= scale) return `${trimmed(ms / scale)}${unit}`
   }
   return `${trimmed(ms)}ms`
+}
+
+function late(text: string): number {
+  return Math.round(
+    parseQuantity(
+      text,
+      DURATION_UNITS_MS,
+      "a duration such as '10m', or a quantile from 'p50' to 'p99'",
+    ),
+  )
 }
 
 function parseQuantity(text: string, units: Record<string, number>, wanted: string): number {

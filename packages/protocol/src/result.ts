@@ -34,7 +34,9 @@ export const resultRow = z.object({
   key: z.string(),
   episode: z.string(),
   group: z.string(),
-  /** Position of the task in the order of its submission. */
+  /** Which of its group it is, from 0. */
+  member: z.number(),
+  /** Position among the episodes of the run, in the order of submission. */
   index: z.number(),
   /** Number of the attempt that counts, from 1. */
   attempt: z.number(),
@@ -48,7 +50,7 @@ export const resultRow = z.object({
   outcome: z.enum(OUTCOMES),
   flags: z.array(z.enum(FLAGS)),
   valid: z.boolean(),
-  /** By the policy `drop`: recorded, and left out by whoever reads results for training. */
+  /** By the policy `drop` or `drop-group`: recorded, and left out by whoever reads results for training. */
   dropped: z.boolean(),
   /** null, never 0, where `valid` is false. */
   reward: z.number().nullable(),

@@ -6,12 +6,13 @@
 import { z } from 'zod'
 import { execAnswer, execRun, execView } from './exec.ts'
 import { fileStat, sandboxPath } from './files.ts'
+import { groupsPage } from './group.ts'
 import { IMAGE_ROUTES } from './image-routes.ts'
 import { LIMITS } from './limits.ts'
 import { durationMs } from './quantity.ts'
 import { resultsPage } from './result.ts'
 import { page, paged, type Route } from './route.ts'
-import { RUN_STATES, runCreate, runReport, runView, tasksPut } from './run.ts'
+import { policyVersionSet, RUN_STATES, runCreate, runReport, runView, tasksPut } from './run.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
 import { SNAPSHOT_ROUTES } from './snapshot-routes.ts'
 import { templateCreate, templateView } from './template.ts'
@@ -351,6 +352,14 @@ export const ROUTES = {
     answer: runView,
     status: 200,
   },
+  setPolicyVersion: {
+    method: 'POST',
+    path: '/v1/runs/:name/policy-version',
+    summary: 'Say with which version of the policy attempts begin from now on',
+    body: policyVersionSet,
+    answer: runView,
+    status: 200,
+  },
   deleteRun: {
     method: 'DELETE',
     path: '/v1/runs/:name',
@@ -368,6 +377,18 @@ export const ROUTES = {
       wait: wait.optional(),
     }),
     answer: resultsPage,
+    status: 200,
+  },
+  getGroups: {
+    method: 'GET',
+    path: '/v1/runs/:name/groups',
+    summary: 'Groups that have ended, with the results that count, from a cursor; waits for news',
+    query: z.object({
+      after: text.optional(),
+      limit: count.min(1).max(LIMITS.groupsPerPage).optional(),
+      wait: wait.optional(),
+    }),
+    answer: groupsPage,
     status: 200,
   },
   getReport: {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { command } from './exec.ts'
+import { GROUP_REASONS, groupSpec } from './group.ts'
 import { idOf } from './ids.ts'
 import { environment, kernelText, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
@@ -98,9 +99,11 @@ export const runCreate = z
     user: userName.optional(),
     setup: z.array(command).max(100).optional(),
     grade: gradeSpec.optional(),
+    /** Episodes that are compared with one another. Default: each is by itself. */
+    group: groupSpec.optional(),
     policy: z.partialRecord(z.enum(OUTCOMES), z.enum(POLICY_ACTIONS)).optional(),
     seed: z.number().int().nonnegative().optional(),
-    /** Admits nothing more while so many results are not read. Default: unread results just wait on disk. */
+    /** Admits nothing more while so many results (groups, where there are any) are not read. Default: they just wait on disk. */
     ahead: z.number().int().min(1).max(LIMITS.concurrency).optional(),
     /** Set by the user when the episode's code changed: part of the digest. */
     version: wholeText.max(LIMITS.nameLength).optional(),
@@ -128,7 +131,7 @@ export const taskPut = z
     /** The task as JSON text, or a blob's digest when it is larger than `inlineBytes`. */
     json: z.string().optional(),
     blob: z.string().optional(),
-    /** Groups share a name; default: each task its own. */
+    /** Its group: needed where the run groups by `name`, refused where it groups by `prompt`, else a label of its row. */
     group: wholeText.max(LIMITS.keyLength).optional(),
     /** For longest-expected first. */
     expectedMs: z.number().nonnegative().optional(),
@@ -143,6 +146,9 @@ export type TaskPut = z.infer<typeof taskPut>
 export const tasksPut = z
   .object({ tasks: z.array(taskPut).min(1).max(LIMITS.tasksPerRequest) })
   .strict()
+
+/** `POST /v1/runs/:name/policy-version`. */
+export const policyVersionSet = z.object({ version: z.number().int().nonnegative() }).strict()
 
 export const RUN_STATES = [
   'open',
@@ -175,6 +181,10 @@ export const runView = z.object({
   }),
   outcomes: z.partialRecord(z.enum(OUTCOMES), z.number()),
   flags: z.record(z.string(), z.number()),
+  /** Of a run with groups. */
+  groups: z.object({ open: z.number(), complete: z.number(), failed: z.number() }).optional(),
+  /** Of the policy, as it was last set. */
+  policyVersion: z.number().optional(),
 })
 export type RunView = z.infer<typeof runView>
 
@@ -183,6 +193,22 @@ const quantiles = z.object({
   p50Ms: z.number(),
   p95Ms: z.number(),
   p99Ms: z.number(),
+})
+
+const groupsReport = z.object({
+  open: z.number(),
+  complete: z.number(),
+  failed: z.number(),
+  /** How those ended, by what ended them. */
+  reasons: z.partialRecord(z.enum(GROUP_REASONS), z.number()),
+  /** Members that still ran when their groups were complete, and ended as `cancelled_quorum`. */
+  stragglers: z.object({
+    episodes: z.number(),
+    /** Of all members of complete groups. */
+    share: z.number(),
+    /** Of the time that all these members took. */
+    timeShare: z.number(),
+  }),
 })
 
 /** What limits a run: the word a person reads first in its report. */
@@ -221,5 +247,7 @@ export const runReport = z.object({
     }),
   ),
   phases: z.record(z.string(), quantiles),
+  /** Of a run with groups. */
+  groups: groupsReport.optional(),
 })
 export type RunReport = z.infer<typeof runReport>

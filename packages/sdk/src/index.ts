@@ -20,6 +20,7 @@ export {
   type PhaseNetwork,
   type PolicyAction,
   type ResourcesInput,
+  type ResultGroup,
   type ResultRow,
   type RunReport,
   type RunView,
@@ -56,6 +57,7 @@ export type {
   Grader,
   Verdict,
 } from './rollout/episode.ts'
+export type { Batch, BatchOptions, GroupsOptions } from './rollout/groups.ts'
 export type { ModelCall } from './rollout/model-clock.ts'
 export { ModelError } from './rollout/model-error.ts'
 export type {
@@ -63,6 +65,7 @@ export type {
   CommandGrade,
   FunctionGrade,
   GradePlace,
+  GroupOptions,
   MapOptions,
 } from './rollout/options.ts'
 export type { Rollouts } from './rollout/rollouts.ts'

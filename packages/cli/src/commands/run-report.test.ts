@@ -37,6 +37,21 @@ const REPORT = {
   phases: { create: { count: 4, p50Ms: 5, p95Ms: 9, p99Ms: 9 } },
 } as unknown as RunReport
 
+test('groups are told with what became of them', () => {
+  const groups = {
+    ...{ open: 1, complete: 6, failed: 1 },
+    reasons: { size: 4, cut: 2, dropped: 1 },
+    stragglers: { episodes: 3, share: 0.125, timeShare: 0.4 },
+  }
+  const lines = describeReport({ ...REPORT, groups }).split('\n')
+  expect(lines).toContain('groups               6 of 8 complete, 1 failed')
+  expect(lines).toContain('ended by             size 4, cut 2, dropped 1')
+  expect(lines).toContain(
+    'stragglers           3 not waited for: 12.5 % of the members, 40.0 % of their time',
+  )
+  expect(describeReport(REPORT)).not.toContain('groups')
+})
+
 test('attempts are told in the words of the guide', () => {
   const lines = describeReport(REPORT).split('\n')
   expect(lines).toContain('attempts             4, of which 2 tried an episode again')

@@ -1,5 +1,5 @@
 import { formatDuration } from '@sandlot/protocol'
-import type { RunReport } from 'sandlot'
+import type { RunReport, RunView } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 
 /** What `sandlot runs show` prints. The words are those of the guide. */
@@ -13,6 +13,7 @@ export function describeReport({
   retries,
   causes = [],
   phases,
+  groups,
 }: RunReport): string {
   const facts = [
     ['run', run.name],
@@ -22,6 +23,7 @@ export function describeReport({
       `${run.counts.done} of ${run.counts.tasks} done, ${run.counts.running + run.counts.grading} in flight`,
     ],
     ['outcomes', describeCounts(run.outcomes)],
+    ...(groups ? describeGroups(groups) : []),
     ['flags', describeCounts(run.flags) || '-'],
     ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
     ['elapsed', formatDuration(elapsedMs)],
@@ -40,6 +42,30 @@ export function describeReport({
     formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows),
   ]
   return tables.join('\n\n')
+}
+
+/** `3 of 8 complete, 1 failed`. */
+export function describeGroupCounts(groups: NonNullable<RunView['groups']>): string {
+  const { open, complete, failed } = groups
+  return `${complete} of ${open + complete + failed} complete, ${failed} failed`
+}
+
+function describeGroups(groups: NonNullable<RunReport['groups']>): string[][] {
+  const { episodes, share, timeShare } = groups.stragglers
+  return [
+    ['groups', describeGroupCounts(groups)],
+    ['ended by', describeCounts(groups.reasons) || '-'],
+    [
+      'stragglers',
+      episodes === 0
+        ? '-'
+        : `${episodes} not waited for: ${percent(share)} of the members, ${percent(timeShare)} of their time`,
+    ],
+  ]
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`
 }
 
 /** `graded 3, infra_lost 1`. */

@@ -6,7 +6,7 @@ import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
 import { pause } from './pause.ts'
-import { describeCounts, describeReport } from './run-report.ts'
+import { describeCounts, describeGroupCounts, describeReport } from './run-report.ts'
 
 const WATCH_MS = 500
 
@@ -56,6 +56,7 @@ function progressOf({
   finishedAtMs,
   state,
   reason,
+  groups,
 }: RunView): string {
   const failures = new Map(Object.entries(outcomes).filter(([outcome]) => outcome !== 'graded'))
   const elapsedMs = (finishedAtMs ?? Date.now()) - createdAtMs
@@ -66,7 +67,8 @@ function progressOf({
     failures: failures as Map<string, number>,
     elapsedMs,
   })
-  return `${state}${reason ? ` (${reason})` : ''}: ${text}`
+  const told = groups ? `${text}, groups: ${describeGroupCounts(groups)}` : text
+  return `${state}${reason ? ` (${reason})` : ''}: ${told}`
 }
 
 /** One JSON row a line, from a cursor, until the run is over. */

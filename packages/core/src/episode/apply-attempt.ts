@@ -1,3 +1,4 @@
+import { startMember } from '../group/apply-group.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import {
   acquireEffect,
@@ -8,6 +9,7 @@ import {
 } from '../run/effects.ts'
 import type { EventOf, Sink } from '../run/event.ts'
 import { notePlatformFailure, noteSandbox } from '../run/failures.ts'
+import { ownClock } from '../run/own-clock.ts'
 import type { Attempt, Episode, Run } from '../run/run.ts'
 import { addFlags, beginAgent, endWork, keepReport, takeToken } from './apply-lease.ts'
 import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
@@ -29,6 +31,10 @@ export function applyAdmitted(
   if (event.attempt > 1) run.totals.retries++
   const dueMs = dueAfter(attempt, event.atMs, create)
   moveEpisode(run, episode, 'creating', { atMs: event.atMs, dueMs })
+  if (episode.startedMs === null) {
+    episode.startedMs = ownClock(run, event.atMs)
+    if (episode.peers) startMember(run, episode.peers, event.atMs)
+  }
   effects?.push(acquireEffect(episode))
 }
 
@@ -147,14 +153,14 @@ export function applyCancelled(
   event: EventOf<'episode_cancelled'>,
   effects: Sink,
 ): void {
-  const ending = {
-    next: 'final',
-    outcome: 'cancelled_user',
+  const ending = event.ending ?? {
+    next: 'final' as const,
+    outcome: 'cancelled_user' as const,
     valid: false,
     reward: null,
     rewards: null,
     cause: [event.cause],
-  } as const
+  }
   endEpisode(run, episode, ending, event.atMs, effects)
 }
 

@@ -34,7 +34,6 @@ export function applyTaken(run: Run, episode: Episode, event: EventOf<'lease_tak
   const grade = episode.phase === 'grade_offered'
   if (attempt.totalDueMs !== null) attempt.totalDueMs += event.atMs - attempt.waitAtMs
   startPlatformClock(run, attempt)
-  attempt.policyVersion = grade ? attempt.policyVersion : run.policyVersion
   const dueMs = dueAfter(attempt, event.atMs, grade ? timeoutMs.grade : timeoutMs.agent)
   moveEpisode(run, episode, grade ? 'grading' : 'agent', { atMs: event.atMs, dueMs })
 }
@@ -175,6 +174,8 @@ function offer(
     updateFree(run, worker)
   }
   const to = attempt.report === null ? 'offered' : 'grade_offered'
+  // What the worker is told is what the row says.
+  if (to === 'offered') attempt.policyVersion = run.policyVersion
   const dueMs = event.atMs + CORE_LIMITS.leaseMs
   moveEpisode(run, episode, to, { atMs: event.atMs, dueMs })
   effects?.push(offerEffect(run, episode))

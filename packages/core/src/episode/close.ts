@@ -1,3 +1,4 @@
+import { leaveGroup } from '../group/apply-group.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { countCause } from '../report/causes.ts'
 import { countEnding } from '../report/totals.ts'
@@ -37,7 +38,7 @@ export function endEpisode(
   const { outcome, cause } = ending
   countCause(run.totals.causes, { outcome, cause, retried: false, key: episode.key })
   noteEnding(run.failures, outcome)
-  leaveGroup(run, episode, ending.valid)
+  leaveGroup(run, episode, ending, { atMs, policyVersion: row.policyVersion })
   moveEpisode(run, episode, 'ended', { atMs })
   run.live.delete(episode.index)
   effects?.push({ type: 'append_result', seq, row })
@@ -50,17 +51,11 @@ function retryEpisode(run: Run, episode: Episode, ending: RetryEnding, atMs: num
   if (ending.spends) episode.spent[ending.spends]++
   const { outcome, cause } = ending
   countCause(run.totals.causes, { outcome, cause, retried: true, key: episode.key })
+  // Its group may have ended meanwhile.
+  if (episode.peers) run.index.touched.add(episode.peers)
   if (ending.delayMs > 0) {
     moveEpisode(run, episode, 'backoff', { atMs, dueMs: atMs + ending.delayMs })
   } else {
     moveEpisode(run, episode, 'queued', { atMs })
   }
-}
-
-function leaveGroup(run: Run, episode: Episode, valid: boolean): void {
-  const group = episode.group === null ? undefined : run.groups.get(episode.group)
-  if (!group) return
-  group.live--
-  if (valid) group.valid++
-  if (group.live === 0) run.index.idleGroups.add(group)
 }

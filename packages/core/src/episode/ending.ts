@@ -14,6 +14,8 @@ export interface FinalEnding {
   readonly cause: readonly string[]
   /** By the user's policy: recorded, and absent from what a trainer reads. */
   readonly dropped?: true
+  /** Its whole group as well. */
+  readonly dropsGroup?: true
   /** The daemon's own grader gave the verdict, so the sandbox lived until then. */
   readonly proven?: true
 }

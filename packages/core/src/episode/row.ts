@@ -20,6 +20,7 @@ export function rowOf(
     key: episode.key,
     episode: episodeId(run.policy.run, episode.index),
     group: episode.group ?? episode.key,
+    member: episode.member,
     index: episode.index,
     attempt: episode.attempt,
     attempts: attempt ? [...episode.attempts, attemptRow(episode, attempt)] : episode.attempts,
@@ -82,6 +83,6 @@ function parseData(json: string | null | undefined): { value: unknown; error: st
 }
 
 /** Date only formats here: the time is an input's. */
-function isoTime(atMs: number): string {
+export function isoTime(atMs: number): string {
   return new Date(atMs).toISOString()
 }

@@ -32,7 +32,8 @@ export function settle(run: Run, episode: Episode, settled: Settled): Ending {
   }
   const none = { next: 'final', outcome, valid: false, reward: null, rewards: null, cause } as const
   if (action === 'drop') return { ...none, dropped: true }
-  if (action === 'mask' || action === 'drop-group') return none
+  if (action === 'drop-group') return { ...none, dropped: true, dropsGroup: true }
+  if (action === 'mask') return none
   if (action === 'zero') return { ...none, valid: true, reward: 0 }
   if (!rule.valid) return none
   if (rule.reward === 'verdict' && !settled.verdict) throw new Error(`${outcome} needs a verdict`)

@@ -13,6 +13,7 @@ export interface RunFacts extends Omit<RunReport, 'run'> {
   readonly counts: RunView['counts']
   readonly outcomes: RunView['outcomes']
   readonly flags: RunView['flags']
+  readonly policyVersion: number
 }
 
 export function reportOf(run: Run, nowMs: number): RunFacts {
@@ -38,6 +39,26 @@ export function reportOf(run: Run, nowMs: number): RunFacts {
         return [phase, { count: sketch.count, p50Ms, p95Ms, p99Ms }]
       }),
     ) as RunReport['phases'],
+    ...(run.policy.group ? { groups: groupsOf(run) } : {}),
+    policyVersion: run.policyVersion,
+  }
+}
+
+function groupsOf(run: Run): NonNullable<RunReport['groups']> {
+  const { reasons, members, memberMs, stragglers, stragglerMs } = run.totals.groups
+  const { size = 0, cut = 0, rest = 0, unreachable = 0, dropped = 0, cancelled = 0 } = reasons
+  const complete = size + cut + rest
+  const failed = unreachable + dropped + cancelled
+  return {
+    open: run.nextGroup - complete - failed,
+    complete,
+    failed,
+    reasons: { ...reasons },
+    stragglers: {
+      episodes: stragglers,
+      share: members === 0 ? 0 : stragglers / members,
+      timeShare: memberMs === 0 ? 0 : stragglerMs / memberMs,
+    },
   }
 }
 

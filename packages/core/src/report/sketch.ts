@@ -19,11 +19,20 @@ export function emptySketch(): Sketch {
 }
 
 export function addToSketch(sketch: Sketch, valueMs: number): void {
-  const scaled = Math.max(0, Math.ceil(Math.log(valueMs / FLOOR_MS) / LOG_GROWTH))
-  const bucket = Number.isFinite(scaled) ? Math.min(scaled, BUCKETS_MAX - 1) : 0
+  const bucket = bucketOf(valueMs)
   while (sketch.buckets.length <= bucket) sketch.buckets.push(0)
   sketch.buckets[bucket] = (sketch.buckets[bucket] ?? 0) + 1
   sketch.count++
+}
+
+export function bucketOf(valueMs: number): number {
+  const scaled = Math.max(0, Math.ceil(Math.log(valueMs / FLOOR_MS) / LOG_GROWTH))
+  return Number.isFinite(scaled) ? Math.min(scaled, BUCKETS_MAX - 1) : 0
+}
+
+/** The middle of a bucket. */
+export function bucketMs(bucket: number): number {
+  return bucket === 0 ? 0 : FLOOR_MS * GROWTH ** (bucket - 0.5)
 }
 
 /** The value below which the share `q` lies; 0 for an empty sketch. */
@@ -32,9 +41,7 @@ export function quantileMs(sketch: Sketch, q: number): number {
   let seen = 0
   for (const [bucket, count] of sketch.buckets.entries()) {
     seen += count
-    if (seen >= wanted) {
-      return bucket === 0 ? 0 : FLOOR_MS * GROWTH ** (bucket - 0.5)
-    }
+    if (seen >= wanted) return bucketMs(bucket)
   }
   return 0
 }

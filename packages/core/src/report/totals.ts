@@ -1,4 +1,4 @@
-import { type Flag, PHASES, type Phase } from '@sandlot/protocol'
+import { type Flag, type GroupReason, PHASES, type Phase } from '@sandlot/protocol'
 import type { FinalEnding } from '../episode/ending.ts'
 import type { OutcomeCounts, PhaseClock } from '../run/run.ts'
 import type { CauseCount } from './causes.ts'
@@ -20,6 +20,22 @@ export interface Totals {
   readonly causes: CauseCount[]
   /** Of the attempts that counted. */
   readonly phases: Record<Phase, Sketch>
+  readonly groups: GroupTotals
+}
+
+/** What is left of the groups that ended, and of their members. */
+export interface GroupTotals {
+  /** What ended them. */
+  readonly reasons: Partial<Record<GroupReason, number>>
+  /** Members of the complete ones, and what they took. */
+  members: number
+  memberMs: number
+  /** Those among them that were not waited for. */
+  stragglers: number
+  stragglerMs: number
+  /** What members took that ended with a valid result, and all others up to their end. */
+  readonly ended: Sketch
+  readonly stopped: Sketch
 }
 
 export function emptyTotals(): Totals {
@@ -37,6 +53,15 @@ export function emptyTotals(): Totals {
       Phase,
       Sketch
     >,
+    groups: {
+      reasons: {},
+      members: 0,
+      memberMs: 0,
+      stragglers: 0,
+      stragglerMs: 0,
+      ended: emptySketch(),
+      stopped: emptySketch(),
+    },
   }
 }
 

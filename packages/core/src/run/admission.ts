@@ -5,13 +5,29 @@ export function canAdmit(run: Run): boolean {
   return run.status === 'running' && run.index.queued.size > 0 && admissionBound(run) === null
 }
 
+/** Groups that the furthest reader has taken; only told where the policy has `ahead`. */
+export function groupsRead(run: Run): number {
+  return groupsEnded(run) - run.unreadGroups.length
+}
+
+export function groupsEnded({ totals }: Run): number {
+  let ended = 0
+  for (const count of Object.values(totals.groups.reasons)) ended += count
+  return ended
+}
+
+/** Rows that nobody has read; groups, where there are any: their rows are read with them. */
+function unread(run: Run): number {
+  return run.policy.group ? run.unreadGroups.length : run.totals.ended - run.rowsRead
+}
+
 /** What stands between a queued episode and its sandbox; null: nothing. */
 export function admissionBound(
   run: Run,
 ): 'consumer' | 'concurrency' | 'capacity' | 'create-rate' | null {
   const { slots, counts } = run.index
   const { ahead } = run.policy
-  if (ahead !== null && run.totals.ended - run.rowsRead >= ahead) return 'consumer'
+  if (ahead !== null && unread(run) >= ahead) return 'consumer'
   if (slots.size >= run.policy.concurrency) return 'concurrency'
   if (run.nodes.size === 0) return null
   let sandboxes = 0

@@ -593,18 +593,14 @@ test.each([
   expect(() => script.tell({ type: 'tasks_put', tasks: [task] })).toThrow(message)
 })
 
-test('a group is completed with its last member, and its name is in the rows', () => {
-  const script = scriptedRun({ concurrency: 1 })
+test('without groups, a name that a task brings is a label of its row', () => {
+  const script = scriptedRun()
   script.tell(worker)
-  script.put(2, { group: 'prompt-1' })
-  for (let i = 0; i < 2; i++) {
-    expect(script.count('group_completed')).toBe(0)
-    script.toAgent()
-    reported(script)
-    tornDown(script)
-  }
-  expect(script.last('group_completed')).toMatchObject({ group: 'prompt-1', members: 2 })
-  expect(script.row().group).toBe('prompt-1')
+  script.put(1, { group: 'prompt-1' })
+  script.toAgent()
+  reported(script)
+  tornDown(script)
+  expect(script.row()).toMatchObject({ key: 'a', group: 'prompt-1', member: 0 })
   expect(script.run.groups.size).toBe(0)
 })
 

@@ -13,6 +13,7 @@ import {
   decideSetupFailed,
   decideTornDown,
 } from '../episode/decide-sandbox.ts'
+import { cutDueMs } from '../group/cut.ts'
 import {
   decideAttached,
   decideDetached,
@@ -23,6 +24,7 @@ import {
   decideCancel,
   decideCapacity,
   decideGiveUp,
+  decideGroupsRead,
   decidePause,
   decideRead,
   decideRecorded,
@@ -64,7 +66,7 @@ export function nextDueMs(run: Run): number | null {
   if (hasWork(run)) return run.nowMs
   const episodeMs = run.index.due.peek()?.dueMs ?? Number.POSITIVE_INFINITY
   const workerMs = run.index.workersDue.peek()?.dueMs ?? Number.POSITIVE_INFINITY
-  const dueMs = Math.min(episodeMs, workerMs)
+  const dueMs = Math.min(episodeMs, workerMs, cutDueMs(run) ?? Number.POSITIVE_INFINITY)
   return Number.isFinite(dueMs) ? dueMs : null
 }
 
@@ -88,6 +90,7 @@ const DECIDE: { [T in InputBody['type']]: (decision: Decision, input: InputOf<T>
   graded: decideGraded,
   results_recorded: decideRecorded,
   results_read: decideRead,
+  groups_read: decideGroupsRead,
   tick: expireDue,
   cancel: decideCancel,
   pause: decidePause,

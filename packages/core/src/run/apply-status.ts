@@ -1,8 +1,10 @@
 import { IllegalMove } from '../episode/move.ts'
+import { closeGroups } from '../group/apply-group.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { detachWorker } from '../worker/apply-worker.ts'
 import type { EventOf, Sink } from './event.ts'
 import { forgive } from './failures.ts'
+import { moveOwnClock } from './own-clock.ts'
 import type { Run } from './run.ts'
 import { RUN_MOVES, type RunStatus } from './status.ts'
 
@@ -10,14 +12,19 @@ export function applyStatus(run: Run, event: EventOf<'status_changed'>, effects:
   const { status, reason } = event
   if (run.status === 'paused') forgive(run.failures)
   moveRun(run, status)
+  moveOwnClock(run, status === 'running', event.atMs)
   run.reason = reason
-  if (status === 'cancelling') run.closed = true
+  if (status === 'cancelling') {
+    run.closed = true
+    closeGroups(run, event.atMs)
+  }
   effects?.push({ type: 'status_changed', status, reason })
 }
 
 /** No connection outlived the coordinator: every worker has a lease's life to come back. */
 export function applyRecovered(run: Run, event: EventOf<'recovered'>): void {
   run.downMs += event.downMs
+  if (run.stoodSinceMs === null) run.stoodMs += event.downMs
   const goneAtMs = event.atMs - event.downMs
   for (const worker of run.workers.values()) {
     if (worker.detachedAtMs !== null) worker.lagMs += Math.max(0, goneAtMs - worker.detachedAtMs)

@@ -1,53 +1,53 @@
 import { indexEpisode } from '../episode/move.ts'
-import type { EventOf, Sink } from './event.ts'
+import { joinGroup } from '../group/apply-group.ts'
+import type { Group } from '../group/group.ts'
+import { membersOf } from '../group/members.ts'
+import type { EventOf } from './event.ts'
 import type { TaskInput } from './input.ts'
 import type { Episode, Run } from './run.ts'
 
 export function applyTasksAdded(run: Run, event: EventOf<'tasks_added'>): void {
   for (const task of event.tasks) {
     run.keys.add(task.key, task.digest)
-    const episode = newEpisode(run.nextIndex++, task, event.atMs)
-    run.live.set(episode.index, episode)
-    indexEpisode(run.index, episode)
-    if (episode.group !== null) joinGroup(run, episode.group)
+    addEpisodes(run, task, event.atMs)
   }
-  run.totals.tasks += event.tasks.length
 }
 
-export function applyGroupCompleted(
-  run: Run,
-  event: EventOf<'group_completed'>,
-  effects: Sink,
-): void {
-  const group = run.groups.get(event.group)
-  if (!group) return
-  run.groups.delete(event.group)
-  run.index.idleGroups.delete(group)
-  effects?.push({ type: 'group_completed', group: group.name, members: group.members })
+function addEpisodes(run: Run, task: TaskInput, atMs: number): void {
+  const { taskJson, taskBlob, expectedMs = 0 } = task
+  const put = run.groups.get(task.group ?? '')?.members ?? 0
+  for (const { key, group, member, seed } of membersOf(run, task, put)) {
+    const peers = run.policy.group === null || group === null ? null : joinGroup(run, group)
+    const episode = newEpisode({
+      ...{ index: run.nextIndex++, key, group, member, seed },
+      ...{ taskJson, taskBlob, expectedMs, atMs, peers },
+    })
+    run.live.set(episode.index, episode)
+    peers?.live.add(episode)
+    // Of a group that has ended it is ended at once.
+    if (peers) run.index.touched.add(peers)
+    indexEpisode(run.index, episode)
+    run.totals.tasks++
+  }
 }
 
-function joinGroup(run: Run, name: string): void {
-  const group = run.groups.get(name) ?? { name, members: 0, live: 0, valid: 0 }
-  group.members++
-  group.live++
-  run.groups.set(name, group)
-  run.index.idleGroups.delete(group)
+export interface NewEpisode
+  extends Pick<Episode, 'index' | 'key' | 'group' | 'member' | 'seed' | 'taskJson' | 'taskBlob'> {
+  readonly expectedMs: number
+  readonly atMs: number
+  readonly peers: Group | null
 }
 
 /** Only `tasks_added` makes one, and a checkpoint that restores it. */
-export function newEpisode(index: number, task: TaskInput, atMs: number): Episode {
+export function newEpisode(task: NewEpisode): Episode {
+  const { index, key, taskJson, taskBlob, group, member, seed, expectedMs, peers, atMs } = task
   return {
-    index,
-    key: task.key,
-    taskJson: task.taskJson,
-    taskBlob: task.taskBlob,
-    group: task.group ?? null,
-    seed: task.seed,
-    expectedMs: task.expectedMs ?? 0,
+    ...{ index, key, taskJson, taskBlob, group, member, seed, expectedMs, peers },
     phase: 'queued',
     phaseAtMs: atMs,
     dueMs: null,
     attempt: 0,
+    startedMs: null,
     workersLost: 0,
     spent: { infra: 0, model: 0, timeout: 0, policy: 0 },
     attempts: [],

@@ -18,6 +18,7 @@ import {
   applyTaken,
 } from '../episode/apply-lease.ts'
 import { moveEpisode } from '../episode/move.ts'
+import { applyGroupCut, applyGroupEnded, closeGroups, dropStale } from '../group/apply-group.ts'
 import {
   applyWorkerAttached,
   applyWorkerDetached,
@@ -25,8 +26,9 @@ import {
   applyWorkerLost,
   applyWorkerRenewed,
 } from '../worker/apply-worker.ts'
+import { groupsRead } from './admission.ts'
 import { applyRecovered, applyStatus } from './apply-status.ts'
-import { applyGroupCompleted, applyTasksAdded } from './apply-tasks.ts'
+import { applyTasksAdded } from './apply-tasks.ts'
 import type { EventOf, RunEvent, Sink } from './event.ts'
 import type { Episode, Run } from './run.ts'
 
@@ -82,20 +84,23 @@ const OF_RUN: {
   [T in PlainEvent['type']]: (run: Run, event: EventOf<T>, effects: Sink) => void
 } = {
   tasks_added: applyTasksAdded,
-  tasks_closed: (run) => {
+  tasks_closed: (run, { atMs }) => {
     run.closed = true
+    closeGroups(run, atMs)
   },
   worker_attached: applyWorkerAttached,
   worker_detached: applyWorkerDetached,
   worker_renewed: applyWorkerRenewed,
   worker_lagged: applyWorkerLagged,
   worker_lost: applyWorkerLost,
-  group_completed: applyGroupCompleted,
+  group_cut: applyGroupCut,
+  group_ended: applyGroupEnded,
   capacity_set: (run, { node, sandboxes, creating }) => {
     run.nodes.set(node, { sandboxes, creating })
   },
   policy_version_set: (run, { version }) => {
     run.policyVersion = version
+    dropStale(run)
   },
   results_recorded: (run, { through }) => {
     for (const seq of run.unrecorded.keys()) {
@@ -105,6 +110,10 @@ const OF_RUN: {
   },
   results_read: (run, { rows }) => {
     run.rowsRead = rows
+    while ((run.unreadGroups[0] ?? Number.POSITIVE_INFINITY) <= rows) run.unreadGroups.shift()
+  },
+  groups_read: (run, { groups }) => {
+    run.unreadGroups.splice(0, groups - groupsRead(run))
   },
   status_changed: applyStatus,
   recovered: applyRecovered,

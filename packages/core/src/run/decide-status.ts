@@ -1,5 +1,7 @@
 import { giveUpAttempt } from '../episode/give-up.ts'
 import { settle } from '../episode/settle.ts'
+import { stopStale } from '../group/decide-groups.ts'
+import { groupsEnded, groupsRead } from './admission.ts'
 import { addressOf, type Decision, emit, ignore } from './decision.ts'
 import { openEffects } from './effects.ts'
 import type { InputOf } from './input.ts'
@@ -54,6 +56,7 @@ export function decideCapacity(decision: Decision, input: InputOf<'node_capacity
 export function decideVersion(decision: Decision, input: InputOf<'policy_version_set'>): void {
   if (input.version === decision.run.policyVersion) return
   emit(decision, { type: 'policy_version_set', version: input.version })
+  stopStale(decision)
 }
 
 export function decideRecorded(decision: Decision, input: InputOf<'results_recorded'>): void {
@@ -72,6 +75,14 @@ export function decideRead(decision: Decision, { rows }: InputOf<'results_read'>
   const known = Math.min(Math.floor(rows), run.totals.ended)
   if (known > run.rowsRead) emit(decision, { type: 'results_read', rows: known })
   else ignore(decision, 'a reader was further already')
+}
+
+export function decideGroupsRead(decision: Decision, { groups }: InputOf<'groups_read'>): void {
+  const { run } = decision
+  const known = Math.min(Math.floor(groups), groupsEnded(run))
+  if (run.policy.ahead !== null && known > groupsRead(run)) {
+    emit(decision, { type: 'groups_read', groups: known })
+  } else ignore(decision, 'a reader was further already')
 }
 
 /** Asks again for everything whose answer has not come. */

@@ -1,4 +1,5 @@
 import { LIMITS, SandlotError } from '@sandlot/protocol'
+import { checkMembers } from '../group/members.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { type Decision, emit, ignore } from './decision.ts'
 import type { InputOf, TaskInput } from './input.ts'
@@ -31,6 +32,7 @@ export function decideTasks(decision: Decision, input: InputOf<'tasks_put'>): vo
   if (run.closed && added.size > 0) {
     throw new SandlotError('run_closed', 'the run takes no more tasks')
   }
+  checkMembers(run, added.values())
   step.put = { added: added.size, known: input.tasks.length - added.size }
   if (added.size > 0) emit(decision, { type: 'tasks_added', tasks: [...added.values()] })
 }

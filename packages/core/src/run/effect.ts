@@ -1,4 +1,4 @@
-import type { ResultRow } from '@sandlot/protocol'
+import type { ResultGroup, ResultRow } from '@sandlot/protocol'
 import type { RunStatus } from './status.ts'
 
 /**
@@ -43,7 +43,8 @@ export type Effect =
    * Answered by `results_recorded`.
    */
   | { readonly type: 'append_result'; readonly seq: number; readonly row: UnrecordedRow }
-  | { readonly type: 'group_completed'; readonly group: string; readonly members: number }
+  /** The same for a group that has ended, once the rows before it are durable. */
+  | { readonly type: 'append_group'; readonly seq: number; readonly group: UnrecordedGroup }
   | { readonly type: 'status_changed'; readonly status: RunStatus; readonly reason: string | null }
 
 /**
@@ -56,6 +57,7 @@ export interface LeaseOffer extends InSandbox, StoredData {
   readonly phase: 'agent' | 'grade'
   readonly worker: string
   readonly group: string
+  readonly member: number
   readonly seed: number
   readonly policyVersion: number
   /** What the worker has, from taking it, by the clock of the phase; core enforces it as well. */
@@ -64,6 +66,11 @@ export interface LeaseOffer extends InSandbox, StoredData {
 }
 
 export type UnrecordedRow = Omit<ResultRow, 'cursor'>
+
+/** Instead of its rows it names the episodes whose they are. */
+export interface UnrecordedGroup extends Omit<ResultGroup, 'cursor' | 'stale' | 'rows'> {
+  readonly episodes: readonly string[]
+}
 
 interface AttemptOf {
   readonly episode: number

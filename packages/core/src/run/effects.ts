@@ -1,4 +1,4 @@
-import type { Effect, LeaseOffer } from './effect.ts'
+import type { Effect, LeaseOffer, UnrecordedGroup, UnrecordedRow } from './effect.ts'
 import type { Attempt, Episode, Run } from './run.ts'
 
 /** The attempt that an episode must have in the phase it is in. */
@@ -34,6 +34,7 @@ export function offerEffect(run: Run, episode: Episode): LeaseOffer {
     worker: worker ?? '',
     ...inSandbox(episode),
     group: episode.group ?? episode.key,
+    member: episode.member,
     seed: episode.seed,
     policyVersion,
     ...storedData(episode),
@@ -64,11 +65,18 @@ export function revokeEffect(episode: Episode, cause: string): Effect | undefine
 
 /** Every effect whose answer has not come: what a coordinator that came back asks for again. */
 export function openEffects(run: Run, effects: Effect[]): void {
-  for (const [seq, row] of run.unrecorded) effects.push({ type: 'append_result', seq, row })
+  for (const [seq, item] of run.unrecorded) {
+    if (isGroup(item)) effects.push({ type: 'append_group', seq, group: item })
+    else effects.push({ type: 'append_result', seq, row: item })
+  }
   for (const episode of run.index.slots.values()) {
     const effect = openEffect(run, episode)
     if (effect) effects.push(effect)
   }
+}
+
+export function isGroup(item: UnrecordedRow | UnrecordedGroup): item is UnrecordedGroup {
+  return 'episodes' in item
 }
 
 function openEffect(run: Run, episode: Episode): Effect | undefined {

@@ -1,5 +1,5 @@
-import type { Artifact, Flag } from '@sandlot/protocol'
-import type { Ending } from '../episode/ending.ts'
+import type { Artifact, Flag, ResultGroup } from '@sandlot/protocol'
+import type { Ending, FinalEnding } from '../episode/ending.ts'
 import type { Effect } from './effect.ts'
 import type { TaskInput, Usage } from './input.ts'
 import type { RunStatus } from './status.ts'
@@ -75,8 +75,13 @@ export type EventBody =
       readonly usage?: Usage
     } & Of)
   | { readonly type: 'requeued'; readonly episode: number }
-  /** Cancelled before it was ever admitted, or between two attempts. */
-  | { readonly type: 'episode_cancelled'; readonly episode: number; readonly cause: string }
+  /** Cancelled before it was ever admitted, or between two attempts. `ending`: otherwise than by a person. */
+  | {
+      readonly type: 'episode_cancelled'
+      readonly episode: number
+      readonly cause: string
+      readonly ending?: FinalEnding
+    }
   | { readonly type: 'worker_attached'; readonly worker: string; readonly slots: number }
   | { readonly type: 'worker_detached'; readonly worker: string }
   | { readonly type: 'worker_renewed'; readonly worker: string; readonly lagMs: number }
@@ -84,7 +89,12 @@ export type EventBody =
   | { readonly type: 'worker_lost'; readonly worker: string; readonly cause: string }
   /** What its dropped connection has taken from its leases up to now. */
   | { readonly type: 'worker_lagged'; readonly worker: string; readonly lagMs: number }
-  | { readonly type: 'group_completed'; readonly group: string }
+  /** It waited long enough for its last members: from now on what it needs suffices. */
+  | { readonly type: 'group_cut'; readonly group: string }
+  | ({ readonly type: 'group_ended'; readonly group: string } & Pick<
+      ResultGroup,
+      'state' | 'reason' | 'error'
+    >)
   | {
       readonly type: 'capacity_set'
       readonly node: string
@@ -94,6 +104,7 @@ export type EventBody =
   | { readonly type: 'policy_version_set'; readonly version: number }
   | { readonly type: 'results_recorded'; readonly through: number }
   | { readonly type: 'results_read'; readonly rows: number }
+  | { readonly type: 'groups_read'; readonly groups: number }
   | { readonly type: 'status_changed'; readonly status: RunStatus; readonly reason: string | null }
   | { readonly type: 'recovered'; readonly downMs: number }
 

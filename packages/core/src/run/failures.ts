@@ -17,13 +17,20 @@ export function reasonToPause(watch: FailureWatch): string | undefined {
   return undefined
 }
 
-/** Notes how an episode ended. */
+/** Notes how an episode ended. One that was cancelled says nothing of what it would have come to. */
 export function noteEnding(watch: FailureWatch, outcome: Outcome): void {
+  if (CANCELLED.has(outcome)) return
   const error = outcome === 'episode_error' ? 1 : 0
   watch.errors += error - (watch.window[watch.windowAt] ?? 0)
   watch.window[watch.windowAt] = error
   watch.windowAt = (watch.windowAt + 1) % CORE_LIMITS.pauseWindow
 }
+
+const CANCELLED: ReadonlySet<Outcome> = new Set([
+  'cancelled_user',
+  'cancelled_quorum',
+  'cancelled_stale',
+])
 
 /** Notes an attempt that the platform failed; a node that dies with all its sandboxes counts once. */
 export function notePlatformFailure(watch: FailureWatch, node: string | null, atMs: number): void {

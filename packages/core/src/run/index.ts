@@ -1,5 +1,6 @@
 import { indexEpisode } from '../episode/move.ts'
 import { EPISODE_PHASES, type EpisodePhase } from '../episode/phase.ts'
+import type { Group } from '../group/group.ts'
 import { createHeap, type Heap } from '../order/heap.ts'
 import type { Episode, Run, RunIndex, Worker } from './run.ts'
 
@@ -10,9 +11,7 @@ export function emptyIndex(): RunIndex {
       number
     >,
     slots: new Map(),
-    queued: orderHeap((a, b) =>
-      a.expectedMs === b.expectedMs ? a.index < b.index : a.expectedMs > b.expectedMs,
-    ),
+    queued: orderHeap(isAdmittedBefore),
     ready: orderHeap((a, b) => a.index < b.index),
     gradeReady: orderHeap((a, b) => a.index < b.index),
     backoff: new Set(),
@@ -35,13 +34,27 @@ export function emptyIndex(): RunIndex {
       },
     }),
     free: new Set(),
-    idleGroups: new Set(),
+    touched: new Set(),
+    cuts: createHeap<Group>({
+      before: (a, b) => {
+        const left = a.armedAtMs ?? 0
+        const right = b.armedAtMs ?? 0
+        return left === right ? a.order < b.order : left < right
+      },
+      place: (group) => group.cutAt,
+      setPlace: (group, place) => {
+        group.cutAt = place
+      },
+    }),
+    cutAfter: null,
   }
 }
 
 /** Fills the empty index of a run from the rest of it. */
 export function fillIndex(run: Run): void {
   for (const episode of run.live.values()) {
+    episode.peers = run.groups.get(episode.group ?? '') ?? null
+    episode.peers?.live.add(episode)
     indexEpisode(run.index, episode)
     const worker = episode.current?.worker
     if (worker) run.workers.get(worker)?.leases.add(episode.index)
@@ -50,13 +63,32 @@ export function fillIndex(run: Run): void {
     run.index.workersDue.push(worker)
     updateFree(run, worker)
   }
-  for (const group of run.groups.values()) if (group.live === 0) run.index.idleGroups.add(group)
+  for (const group of run.groups.values()) {
+    run.index.touched.add(group)
+    const waits = group.state === 'open' && group.armedAtMs !== null && !group.cut
+    if (waits && run.policy.group?.cut) run.index.cuts.push(group)
+  }
 }
 
 /** Puts the worker at the end of those that can be offered a lease, or takes it from them. */
 export function updateFree(run: Run, worker: Worker): void {
   run.index.free.delete(worker)
   if (worker.detachedAtMs === null && worker.leases.size < worker.slots) run.index.free.add(worker)
+}
+
+/**
+ * Groups that have begun before all others, in their order, so that none waits for its last members while others begin; then the
+ * longest expected.
+ */
+function isAdmittedBefore(a: Episode, b: Episode): boolean {
+  const left = orderOf(a)
+  const right = orderOf(b)
+  if (left !== right) return left < right
+  return a.expectedMs === b.expectedMs ? a.index < b.index : a.expectedMs > b.expectedMs
+}
+
+function orderOf({ peers }: Episode): number {
+  return peers === null || peers.startedAtMs === null ? Number.POSITIVE_INFINITY : peers.order
 }
 
 function orderHeap(before: (a: Episode, b: Episode) => boolean): Heap<Episode> {

@@ -16,12 +16,14 @@ export type InputBody =
   | WorkerBody
   | LeaseBody
   /**
-   * Every row up to and with this `seq` is durable in the log of results. (`seq` counts the rows of
-   * a run from 1 in the order in which `append_result` asks for them.)
+   * Every row and group up to and with this `seq` is durable. (`seq` counts them from 1 in the
+   * order in which `append_result` and `append_group` ask for them.)
    */
   | { readonly type: 'results_recorded'; readonly through: number }
   /** The furthest reader has taken so many rows. */
   | { readonly type: 'results_read'; readonly rows: number }
+  /** … or so many groups with their rows. */
+  | { readonly type: 'groups_read'; readonly groups: number }
   /** Time passed. */
   | { readonly type: 'tick' }
   | { readonly type: 'cancel'; readonly cause: string }
@@ -164,9 +166,9 @@ export interface TaskInput {
   readonly taskJson: string | null
   readonly taskBlob: string | null
   readonly seed: number
-  /** Default: a group of its own, named as its key. */
+  /** Of a run whose tasks name their groups; otherwise a label of the row. */
   readonly group?: string
-  /** What the episode is expected to take; the longest are admitted first. */
+  /** What the episode is expected to take; the longest are admitted first, but for the members of groups that have begun. */
   readonly expectedMs?: number
 }
 

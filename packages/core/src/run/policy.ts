@@ -1,4 +1,5 @@
 import {
+  type GroupRule,
   type Outcome,
   type PolicyAction,
   RETRY_DEFAULTS,
@@ -16,7 +17,7 @@ export interface RunPolicy {
   readonly from: string
   readonly tags: Readonly<Record<string, string>>
   readonly concurrency: number
-  /** Nothing is admitted while so many rows are not read. */
+  /** Nothing is admitted while so many rows, or groups where there are any, are not read. */
   readonly ahead: number | null
   readonly timeoutMs: {
     readonly create: number
@@ -36,6 +37,8 @@ export interface RunPolicy {
   readonly setup: boolean
   /** `daemon`: a command that the daemon runs. `worker`: a function, under a lease of its own. */
   readonly grade: 'none' | 'daemon' | 'worker'
+  /** null: each episode is by itself. */
+  readonly group: GroupRule | null
   readonly actions: Readonly<Partial<Record<Outcome, PolicyAction>>>
 }
 
@@ -46,7 +49,7 @@ export interface RunPolicy {
 export function compileRun(
   spec: Pick<
     RunCreate,
-    'concurrency' | 'ahead' | 'timeout' | 'retry' | 'setup' | 'grade' | 'policy' | 'tags'
+    'concurrency' | 'ahead' | 'timeout' | 'retry' | 'setup' | 'grade' | 'group' | 'policy' | 'tags'
   >,
   ids: { readonly run: string; readonly from: string },
 ): RunPolicy {
@@ -69,6 +72,7 @@ export function compileRun(
     retry: { ...RETRY_DEFAULTS, ...defined(spec.retry) },
     setup: (spec.setup?.length ?? 0) > 0,
     grade: spec.grade === undefined ? 'none' : spec.grade.kind === 'worker' ? 'worker' : 'daemon',
+    group: spec.group ?? null,
     actions,
   }
 }

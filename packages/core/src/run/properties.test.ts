@@ -58,6 +58,7 @@ const input = fc.oneof(
   }),
   of('results_recorded', { through: small }),
   of('results_read', { rows: small }),
+  of('groups_read', { groups: small }),
   of('tick', {}),
   of('give_up', { cause: fc.string() }),
   of('pause', { cause: fc.string() }),
@@ -80,6 +81,18 @@ const spec = fc.record({
     { kind: 'worker' as const, in: 'same' as const },
     { kind: 'command' as const, command: ['true'], in: 'world' as const },
   ),
+  group: fc.option(
+    fc.record({
+      by: fc.constantFrom('prompt', 'name'),
+      size: fc.constantFrom(1, 3),
+      need: fc.constant(1),
+      extra: fc.constantFrom(0, 1),
+      cut: fc.constantFrom(null, { after: 5_000 }),
+      maxLag: fc.constantFrom(null, 1),
+    }),
+    { nil: undefined },
+  ),
+  policy: fc.constantFrom(undefined, { episode_error: 'drop-group' }),
 })
 const story = fc.array(fc.tuple(fc.integer({ min: -1_000, max: 40_000 }), rarely), {
   minLength: 20,
@@ -90,7 +103,7 @@ test('whatever comes in what order: no fault of core, and the log gives the stat
   fc.assert(
     fc.property(spec, story, (options, inputs) => {
       const script = scriptedRun(options as never)
-      script.put(3)
+      putThree(script, options)
       for (const [ms, input] of inputs) {
         script.nowMs += ms
         tell(script, input)
@@ -103,6 +116,8 @@ test('whatever comes in what order: no fault of core, and the log gives the stat
       const keys = script.rows.map(({ key }) => key)
       expect(new Set(keys).size).toBe(keys.length)
       for (const row of script.rows) expect(row.valid || row.reward === null).toBe(true)
+      const groups = script.groups.map(({ group }) => group)
+      expect(new Set(groups).size).toBe(groups.length)
     }),
     { numRuns: 300 },
   )
@@ -113,7 +128,7 @@ test('the same inputs give the same decisions', () => {
     fc.property(spec, story, (options, inputs) => {
       const decided = [0, 1].map(() => {
         const script = scriptedRun(options as never)
-        script.put(3)
+        putThree(script, options)
         for (const [ms, input] of inputs) {
           script.nowMs += ms
           tell(script, input)
@@ -125,6 +140,13 @@ test('the same inputs give the same decisions', () => {
     { numRuns: 50 },
   )
 })
+
+function putThree(
+  script: ReturnType<typeof scriptedRun>,
+  { group }: { readonly group?: { readonly by: string } | undefined },
+): void {
+  for (const name of ['x', 'y', 'z']) script.put(1, group?.by === 'name' ? { group: name } : {})
+}
 
 function tell(script: ReturnType<typeof scriptedRun>, input: InputBody): void {
   const before = script.events.length
@@ -150,5 +172,6 @@ function task() {
     taskJson: fc.constant('{}'),
     taskBlob: fc.constant(null),
     seed: small,
+    group: fc.constantFrom(undefined, undefined, 'x', 'y'),
   })
 }

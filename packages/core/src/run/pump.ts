@@ -1,10 +1,11 @@
 import { expire } from '../episode/expire.ts'
+import { expireCuts } from '../group/cut.ts'
+import { decideGroups } from '../group/decide-groups.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { loseWorker } from '../worker/decide-worker.ts'
 import { canAdmit } from './admission.ts'
 import { addressOf, type Decision, emit } from './decision.ts'
 import { reasonToPause } from './failures.ts'
-import { isComplete } from './group.ts'
 import type { Run } from './run.ts'
 
 /** Everything that is due by now, in bounded numbers. */
@@ -25,21 +26,23 @@ export function expireDue(decision: Decision): void {
     expire(decision, next)
     if (--left === 0) return
   }
+  expireCuts(decision)
 }
 
 /** What follows from the state alone, whatever the input was. */
 export function pump(decision: Decision): void {
   pauseOnFailures(decision)
   cancelQueued(decision)
+  decideGroups(decision)
   offerLeases(decision)
   admit(decision)
-  completeGroups(decision)
   finish(decision)
 }
 
 /** Whether the next step has something to do that no input has to ask for. */
 export function hasWork(run: Run): boolean {
-  const { queued, backoff, ready, gradeReady, free } = run.index
+  const { queued, backoff, ready, gradeReady, free, touched } = run.index
+  if (touched.size > 0) return true
   if (run.status === 'cancelling') return queued.size + backoff.size > 0
   return canAdmit(run) || (free.size > 0 && ready.size + gradeReady.size > 0)
 }
@@ -83,19 +86,13 @@ function offerLeases(decision: Decision): void {
 
 function admit(decision: Decision): void {
   const { run } = decision
+  // A member of a group that is about to end is not begun any more.
+  if (run.index.touched.size > 0) return
   let left: number = CORE_LIMITS.decisionsPerStep
   while (left-- > 0 && canAdmit(run)) {
     const episode = run.index.queued.peek()
     if (!episode) return
     emit(decision, { type: 'admitted', episode: episode.index, attempt: episode.attempt + 1 })
-  }
-}
-
-function completeGroups(decision: Decision): void {
-  const { idleGroups } = decision.run.index
-  if (idleGroups.size === 0) return
-  for (const group of [...idleGroups]) {
-    if (isComplete(group)) emit(decision, { type: 'group_completed', group: group.name })
   }
 }
 

@@ -1,11 +1,12 @@
 import type { Artifact, AttemptRow, Flag, Outcome } from '@sandlot/protocol'
 import type { Ending } from '../episode/ending.ts'
 import type { EpisodePhase } from '../episode/phase.ts'
+import type { Group } from '../group/group.ts'
 import type { Heap } from '../order/heap.ts'
 import type { KeyTable } from '../order/key-table.ts'
 import type { Budget } from '../outcome/rules.ts'
 import type { Totals } from '../report/totals.ts'
-import type { UnrecordedRow } from './effect.ts'
+import type { UnrecordedGroup, UnrecordedRow } from './effect.ts'
 import type { Usage } from './input.ts'
 import type { RunPolicy } from './policy.ts'
 import type { RunStatus } from './status.ts'
@@ -27,19 +28,27 @@ export interface Run {
   nextIndex: number
   nextToken: number
   nextSeq: number
+  nextGroup: number
   policyVersion: number
   /** Rows that the furthest reader has taken; only told where the policy has `ahead`. */
   rowsRead: number
+  /** For each group that ended and was not read, how many rows there were by then. Likewise. */
+  unreadGroups: number[]
   /** All the time in which there was no coordinator. */
   downMs: number
+  /** For how long its own clock stood, and since when it stands again. */
+  stoodMs: number
+  stoodSinceMs: number | null
   readonly keys: KeyTable
   readonly live: Map<number, Episode>
-  /** Of the groups that tasks named; a task without one is a group by itself. */
+  /** Those that are not over, where the run has groups. */
   readonly groups: Map<string, Group>
+  /** Names of those that are, where tasks name them: they take no more members. */
+  readonly groupsOver: KeyTable
   readonly workers: Map<string, Worker>
   readonly nodes: Map<string, NodeGrant>
-  /** Rows that the log of results has not confirmed, by `seq`. */
-  readonly unrecorded: Map<number, UnrecordedRow>
+  /** Rows and groups that the log of results has not confirmed, by `seq`. */
+  readonly unrecorded: Map<number, UnrecordedRow | UnrecordedGroup>
   readonly failures: FailureWatch
   readonly totals: Totals
   readonly index: RunIndex
@@ -59,8 +68,12 @@ export interface RunIndex {
   readonly workersDue: Heap<Worker>
   /** Attached workers with a free slot; the first is the next to be offered a lease. */
   readonly free: Set<Worker>
-  /** Groups without a live member. */
-  readonly idleGroups: Set<Group>
+  /** Groups in which something changed that was not decided on yet. */
+  readonly touched: Set<Group>
+  /** Open groups whose members have all started, and that are not cut; the longest of them first. */
+  readonly cuts: Heap<Group>
+  /** The quantile after which groups are cut, as it was found last. */
+  cutAfter: { readonly atMs: number; readonly ms: number | null } | null
 }
 
 export interface Episode {
@@ -68,7 +81,10 @@ export interface Episode {
   readonly key: string
   readonly taskJson: string | null
   readonly taskBlob: string | null
+  /** Name of its group; null: its key. */
   readonly group: string | null
+  /** Which of its group it is, from 0. */
+  readonly member: number
   readonly seed: number
   readonly expectedMs: number
   phase: EpisodePhase
@@ -76,12 +92,16 @@ export interface Episode {
   dueMs: number | null
   /** Number of the current or last attempt; 0 before the first. */
   attempt: number
+  /** When it was first admitted, on the run's own clock. */
+  startedMs: number | null
   workersLost: number
   readonly spent: Record<Budget, number>
   /** The attempts before the current one. */
   attempts: AttemptRow[]
   current: Attempt | null
-  /** Places in `queued`, `ready` or `gradeReady`, and in `due`; -1 outside. Not saved. */
+  /** Its group, where the run has groups. Not saved, as the next. */
+  peers: Group | null
+  /** Places in `queued`, `ready` or `gradeReady`, and in `due`; -1 outside. */
   orderAt: number
   dueAt: number
 }
@@ -132,13 +152,6 @@ export interface AgentReport {
   readonly dataJson: string | null
   readonly dataBlob: string | null
   readonly artifacts: readonly Artifact[]
-}
-
-export interface Group {
-  readonly name: string
-  members: number
-  live: number
-  valid: number
 }
 
 export interface Worker {

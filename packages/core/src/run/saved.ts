@@ -1,16 +1,22 @@
+import { type Group, newGroup } from '../group/group.ts'
 import { createKeyTable } from '../order/key-table.ts'
 import { emptyTotals } from '../report/totals.ts'
 import { newEpisode } from './apply-tasks.ts'
 import { emptyIndex, fillIndex } from './index.ts'
+import { initialRun } from './initial.ts'
 import type { Episode, Run, Worker } from './run.ts'
 
 /** A run as JSON: everything but what can be derived. */
 export interface SavedRun
-  extends Omit<Run, 'keys' | 'live' | 'groups' | 'workers' | 'nodes' | 'unrecorded' | 'index'> {
+  extends Omit<
+    Run,
+    'keys' | 'live' | 'groups' | 'groupsOver' | 'workers' | 'nodes' | 'unrecorded' | 'index'
+  > {
   readonly version: 1
   readonly keys: string
   readonly live: readonly (SavedEpisode | SavedTask)[]
-  readonly groups: readonly (Run['groups'] extends Map<string, infer G> ? G : never)[]
+  readonly groups: readonly Omit<Group, 'live' | 'cutAt'>[]
+  readonly groupsOver: string
   readonly workers: readonly Omit<Worker, 'leases' | 'dueAt'>[]
   readonly nodes: readonly (readonly [string, { sandboxes: number; creating: number }])[]
   readonly unrecorded: readonly (readonly [
@@ -19,7 +25,7 @@ export interface SavedRun
   ])[]
 }
 
-type SavedEpisode = Omit<Episode, 'orderAt' | 'dueAt'>
+type SavedEpisode = Omit<Episode, 'peers' | 'orderAt' | 'dueAt'>
 
 /** An episode that was never admitted is its task alone: they may be many, and each checkpoint writes them all. */
 type SavedTask = readonly [
@@ -31,6 +37,7 @@ type SavedTask = readonly [
   seed: number,
   expectedMs: number,
   atMs: number,
+  member: number,
 ]
 
 /**
@@ -38,13 +45,14 @@ type SavedTask = readonly [
  * Equal runs give equal JSON, whatever way they came about.
  */
 export function saveRun(run: Run): SavedRun {
-  const { keys, live, groups, workers, nodes, unrecorded, index: _, ...plain } = run
+  const { keys, live, groups, groupsOver, workers, nodes, unrecorded, index: _, ...plain } = run
   return {
     version: 1,
     ...plain,
     keys: keys.save(),
     live: Array.from(live.values(), saveEpisode),
-    groups: [...groups.values()],
+    groups: Array.from(groups.values(), ({ live: _l, cutAt: _c, ...group }) => group),
+    groupsOver: groupsOver.save(),
     workers: Array.from(workers.values(), ({ leases: _l, dueAt: _d, ...worker }) => worker),
     nodes: [...nodes],
     unrecorded: [...unrecorded],
@@ -56,15 +64,19 @@ export function saveRun(run: Run): SavedRun {
  * @throws Error for a version that this program does not know.
  */
 export function loadRun(saved: SavedRun): Run {
-  const { version, keys, live, groups, workers, nodes, unrecorded, ...plain } = saved
+  const { version, keys, live, groups, groupsOver, workers, nodes, unrecorded, ...plain } = saved
   if (version !== 1) throw new Error(`a saved run of version ${version} is not known`)
+  const policy = { ...plain.policy, group: plain.policy.group ?? null }
   const run: Run = {
+    // What a checkpoint of an earlier program lacks is as at the start.
+    ...initialRun(policy, plain.startedAtMs),
     ...plain,
-    rowsRead: plain.rowsRead ?? 0,
+    policy,
     totals: { ...emptyTotals(), ...plain.totals },
     keys: createKeyTable(keys),
     live: new Map(live.map(loadEpisode).map((episode) => [episode.index, episode])),
-    groups: new Map(groups.map((group) => [group.name, group])),
+    groups: new Map((policy.group ? groups : []).map((group) => [group.name, loadGroup(group)])),
+    groupsOver: createKeyTable(groupsOver),
     workers: new Map(
       workers.map((worker) => [worker.name, { ...worker, leases: new Set(), dueAt: -1 }]),
     ),
@@ -78,18 +90,24 @@ export function loadRun(saved: SavedRun): Run {
 
 function saveEpisode(episode: Episode): SavedEpisode | SavedTask {
   if (episode.attempt === 0) {
-    const { index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs } = episode
-    return [index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs]
+    const { index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs, member } = episode
+    return [index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs, member]
   }
-  const { orderAt: _order, dueAt: _due, ...saved } = episode
+  const { peers: _peers, orderAt: _order, dueAt: _due, ...saved } = episode
   return saved
 }
 
+function loadGroup(saved: SavedRun['groups'][number]): Group {
+  return { ...newGroup(saved.name, saved.order), ...saved }
+}
+
 function loadEpisode(saved: SavedEpisode | SavedTask): Episode {
-  if (!isTask(saved)) return { ...saved, orderAt: -1, dueAt: -1 }
-  const [index, key, taskJson, taskBlob, group, seed, expectedMs, atMs] = saved
-  const task = { key, taskJson, taskBlob, seed, expectedMs, digest: '' }
-  return newEpisode(index, group === null ? task : { ...task, group }, atMs)
+  if (!isTask(saved)) return { ...saved, peers: null, orderAt: -1, dueAt: -1 }
+  const [index, key, taskJson, taskBlob, group, seed, expectedMs, atMs, member = 0] = saved
+  return newEpisode({
+    ...{ index, key, taskJson, taskBlob, group, member, seed, expectedMs, atMs },
+    peers: null,
+  })
 }
 
 function isTask(saved: SavedEpisode | SavedTask): saved is SavedTask {

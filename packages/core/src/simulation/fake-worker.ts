@@ -99,6 +99,7 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
       if (offer.phase === 'agent') {
         const { sandbox } = offer
         truth.begun.set(sandbox, (truth.begun.get(sandbox) ?? 0) + 1)
+        truth.versions.set(sandbox, offer.policyVersion)
       }
       work(world, lease, { isMine: () => isMine(lease), isAlive: () => hooks.isAlive(offer) })
     },

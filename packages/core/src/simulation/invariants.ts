@@ -14,7 +14,7 @@ export class BrokenInvariant extends Error {
   override readonly name = 'BrokenInvariant'
 }
 
-function must(holds: boolean, rule: string, found: () => unknown): void {
+export function must(holds: boolean, rule: string, found: () => unknown): void {
   if (!holds) throw new BrokenInvariant(`${rule}: ${JSON.stringify(found())}`)
 }
 
@@ -70,8 +70,8 @@ function checkRecovered(run: Run, step: Step): void {
     const what = `${type} ${episode.index}/${episode.attempt}`
     must(type === undefined || asked.has(what), 'a restart asks again', () => what)
   }
-  const rows = step.effects.filter(({ type }) => type === 'append_result').length
-  must(rows === run.unrecorded.size, 'a restart asks for each row again', () => rows)
+  const rows = step.effects.filter((effect) => 'seq' in effect).length
+  must(rows === run.unrecorded.size, 'a restart asks for each row and group again', () => rows)
 }
 
 const ASKED_IN: Readonly<Partial<Record<EpisodePhase, Effect['type']>>> = {
@@ -92,9 +92,24 @@ export function checkTimeout(ownMs: number, timeoutMs: number): void {
 
 /** The log gives the state, exactly. */
 export function checkReplay(live: Run, replayed: Run): void {
-  const left = JSON.stringify(saveRun(live))
-  const right = JSON.stringify(saveRun(replayed))
-  must(left === right, 'the log gives the exact state', () => ({ live: left, replayed: right }))
+  const left = shortText(live)
+  const right = shortText(replayed)
+  must(left === right, 'the log gives the exact state', () => {
+    const at = [...left].findIndex((character, i) => character !== right[i])
+    const around = (text: string) => text.slice(Math.max(0, at - 200), at + 200)
+    return { live: around(left), replayed: around(right) }
+  })
+}
+
+/** A run as text, but for the many buckets of its sketches: of them a sum in which each counts by its place. */
+function shortText(run: Run): string {
+  const { totals, ...saved } = saveRun(run)
+  const { phases, groups, ...counts } = totals
+  const sums = [...Object.values(phases), groups.ended, groups.stopped].map(({ buckets }) =>
+    buckets.reduce((sum, count, at) => sum + count * (at + 1), buckets.length),
+  )
+  const { ended: _ended, stopped: _stopped, ...rest } = groups
+  return JSON.stringify([saved, counts, rest, sums])
 }
 
 /** When all is over: each row against what really happened. */
@@ -109,6 +124,12 @@ export function checkRow(row: UnrecordedRow, truth: Truth): void {
   )
   must(row.reward === null || Number.isFinite(row.reward), 'a reward is a finite number', found)
   if (row.valid) checkSample(row, truth, death)
+  const told = truth.versions.get(key)
+  must(
+    told === undefined || told === row.policyVersion,
+    'the version that the agent was told',
+    found,
+  )
   if (row.outcome === 'cancelled_user') {
     const stopped = death?.cause === 'stopped' || death?.cause === 'lifetime'
     must(truth.cancelled || stopped, 'cancelled by somebody', found)

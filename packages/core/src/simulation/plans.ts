@@ -1,3 +1,4 @@
+import { membersMax } from '../group/group.ts'
 import { advance } from '../run/advance.ts'
 import type { TaskInput } from '../run/input.ts'
 import { isCurrent, ownsSandbox } from '../run/owner.ts'
@@ -31,7 +32,10 @@ export function planTasks(world: World, coordinator: FakeCoordinator): void {
       else insist(world, { type: 'tasks_closed' }, wanted, () => {})
     }
     insist(world, { type: 'tasks_put', tasks: batch }, wanted, next)
-    timeline.after(random.between(0, 5_000), () => tryConflict(coordinator, batch[0]))
+    timeline.after(random.between(0, 5_000), () => {
+      tryConflict(coordinator, batch[0])
+      tryOverfull(coordinator, batch[0])
+    })
   }
   put(0)
 }
@@ -58,18 +62,26 @@ export function planUser(world: World, coordinator: FakeCoordinator): void {
   const resume = () => {
     if (world.over()) return
     if (coordinator.run?.status === 'paused') coordinator.tell({ type: 'resume' })
-    coordinator.tell({ type: 'policy_version_set', version: random.below(4) })
     timeline.after(60_000, resume)
   }
   timeline.after(60_000, resume)
+  const train = (version: number) => {
+    if (world.over()) return
+    coordinator.tell({ type: 'policy_version_set', version })
+    timeline.after(random.spread(20_000, 1), () => train(version + random.below(3)))
+  }
+  timeline.after(random.spread(20_000, 1), () => train(1))
 }
 
 /** A trainer that reads results at its own pace, and now and then stands still for long. */
 export function planReader(world: World, coordinator: FakeCoordinator): void {
-  const { random, timeline } = world
+  const { random, timeline, scenario } = world
+  const byGroups = scenario.policy.group !== null && random.chance(0.7)
   const read = () => {
     if (world.over()) return
-    coordinator.tell({ type: 'results_read', rows: coordinator.journal.results.length })
+    const { results, groups } = coordinator.journal
+    if (byGroups) coordinator.tell({ type: 'groups_read', groups: groups.length })
+    else coordinator.tell({ type: 'results_read', rows: results.length })
     timeline.after(random.spread(3_000, 1.5), read)
   }
   read()
@@ -234,15 +246,35 @@ function tryConflict(coordinator: FakeCoordinator, task: TaskInput | undefined):
   )
 }
 
+/** One more task for a group that has all of its, be it open or over. */
+function tryOverfull(coordinator: FakeCoordinator, task: TaskInput | undefined): void {
+  const { run, journal } = coordinator
+  const rule = run?.policy.group
+  if (!run || !task || run.closed || rule?.by !== 'name') return
+  const full = (members: number) => members === membersMax(rule)
+  const groups = [
+    ...[...run.groups.values()].filter(({ members }) => full(members)).map(({ name }) => name),
+    ...journal.groups.filter(({ group }) => full(group.members)).map(({ group }) => group.group),
+  ]
+  for (const group of groups) {
+    const tasks = [{ ...task, key: 'one more', group }]
+    mustRefuse(run, 'task_conflict', () =>
+      advance(run, { type: 'tasks_put', nowMs: run.nowMs, tasks }),
+    )
+  }
+}
+
 function taskOf(world: World, scenario: Scenario, i: number): TaskInput {
-  const { groupSize } = scenario
+  const { policy, groupsInTurn, tasks } = scenario
+  const members = policy.group ? membersMax(policy.group) : 3
+  const group = groupsInTurn ? i % Math.ceil(tasks / members) : Math.floor(i / members)
   return {
     key: `task-${i}`,
     digest: `digest-${i}`,
     taskJson: `{"i":${i}}`,
     taskBlob: null,
     seed: i,
-    ...(groupSize === null ? {} : { group: `group-${Math.floor(i / groupSize)}` }),
+    ...(policy.group?.by === 'prompt' ? {} : { group: `group-${group}` }),
     ...(i % 3 === 0 ? { expectedMs: world.random.below(1_000) } : {}),
   }
 }

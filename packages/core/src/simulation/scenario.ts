@@ -1,4 +1,5 @@
-import type { GradeSpec } from '@sandlot/protocol'
+import { type GradeSpec, groupSpec } from '@sandlot/protocol'
+import { membersMax } from '../group/group.ts'
 import { compileRun, type RunPolicy } from '../run/policy.ts'
 import type { Random } from './random.ts'
 
@@ -6,7 +7,8 @@ import type { Random } from './random.ts'
 export interface Scenario {
   readonly policy: RunPolicy
   readonly tasks: number
-  readonly groupSize: number | null
+  /** Of tasks that name their groups: one after the other, or in turn. */
+  readonly groupsInTurn: boolean
   readonly nodes: number
   readonly capacity: boolean
   readonly workers: number
@@ -62,10 +64,13 @@ export function drawScenario(random: Random): Scenario {
     agentMisbehaves: draw(0.2),
     modelFails: draw(0.15),
   }
+  const policy = drawPolicy(random)
+  const episodes = 4 + random.below(28)
+  const members = policy.group?.by === 'prompt' ? membersMax(policy.group) : 1
   return {
-    policy: drawPolicy(random),
-    tasks: 4 + random.below(28),
-    groupSize: random.chance(0.4) ? 2 + random.below(4) : null,
+    policy,
+    tasks: Math.ceil(episodes / members),
+    groupsInTurn: random.chance(0.5),
     nodes: 1 + random.below(3),
     capacity: random.chance(0.5),
     workers: 1 + random.below(3),
@@ -76,6 +81,27 @@ export function drawScenario(random: Random): Scenario {
     userPauses: !calm && random.chance(0.2),
     userCancels: !calm && random.chance(0.15),
   }
+}
+
+/** Small ones: what can go wrong in a group shows with three members. */
+function drawGroup(random: Random) {
+  if (random.chance(0.4)) return {}
+  const size = 1 + random.below(4)
+  const need = 1 + random.below(size)
+  const cut = need < size && random.chance(0.6)
+  const group = {
+    by: random.pick(['prompt', 'name'] as const),
+    ...{ size, need },
+    extra: random.below(3),
+    ...(cut ? { cut: { after: random.pick([500, 5_000, 30_000, 'p50', 'p90'] as const) } } : {}),
+    ...(random.chance(0.4) ? { maxLag: random.below(3) } : {}),
+  }
+  return { group: groupSpec.parse(group) }
+}
+
+function drawActions(random: Random) {
+  if (random.chance(0.2)) return { policy: { episode_error: 'retry', limit: 'mask' } } as const
+  return random.chance(0.2) ? ({ policy: { episode_error: 'drop-group' } } as const) : {}
 }
 
 function drawPolicy(random: Random): RunPolicy {
@@ -103,7 +129,8 @@ function drawPolicy(random: Random): RunPolicy {
         timeout: random.chance(0.2) ? 1 : 0,
       },
       ...(random.chance(0.4) ? { setup: ['true'] } : {}),
-      ...(random.chance(0.2) ? { policy: { episode_error: 'retry', limit: 'mask' } } : {}),
+      ...drawActions(random),
+      ...drawGroup(random),
       ...(grade === null ? {} : { grade }),
     },
     { run: 'rn_simulationsimulation', from: 'sha256:simulated' },

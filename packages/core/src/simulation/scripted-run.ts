@@ -2,7 +2,7 @@ import type { RunCreate } from '@sandlot/protocol'
 import { advance } from '../run/advance.ts'
 import { apply } from '../run/apply.ts'
 import type { Step } from '../run/decision.ts'
-import type { Effect, UnrecordedRow } from '../run/effect.ts'
+import type { Effect, UnrecordedGroup, UnrecordedRow } from '../run/effect.ts'
 import type { RunEvent } from '../run/event.ts'
 import { initialRun } from '../run/initial.ts'
 import type { InputBody } from '../run/input.ts'
@@ -15,7 +15,9 @@ import type { EffectOf } from './world.ts'
 export interface ScriptedRun {
   readonly run: Run
   readonly events: RunEvent[]
+  readonly effects: readonly Effect[]
   readonly rows: UnrecordedRow[]
+  readonly groups: UnrecordedGroup[]
   nowMs: number
   /** Time passes, in steps as a timer would make them; workers are heard meanwhile. */
   pass(ms: number): void
@@ -44,12 +46,16 @@ export function scriptedRun(spec: Partial<RunCreate> = {}): ScriptedRun {
   const events: RunEvent[] = []
   const effects: Effect[] = []
   const rows: UnrecordedRow[] = []
+  const groups: UnrecordedGroup[] = []
+  let seq = 0
   let put = 0
 
   const script: ScriptedRun = {
     run,
     events,
+    effects,
     rows,
+    groups,
     nowMs: 1_000,
     pass(ms) {
       const until = script.nowMs + ms
@@ -72,7 +78,10 @@ export function scriptedRun(spec: Partial<RunCreate> = {}): ScriptedRun {
       events.push(...step.events)
       for (const effect of step.effects) {
         effects.push(effect)
-        if (effect.type === 'append_result' && effect.seq > rows.length) rows.push(effect.row)
+        if (!('seq' in effect) || effect.seq <= seq) continue
+        seq = effect.seq
+        if (effect.type === 'append_result') rows.push(effect.row)
+        else groups.push(effect.group)
       }
       return step
     },

@@ -3,6 +3,7 @@ import { createFakeCoordinator, type FakeCoordinator } from './fake-coordinator.
 import { createFakeGrader } from './fake-grader.ts'
 import { createFakeNode } from './fake-node.ts'
 import { createFakeWorker, type FakeWorker } from './fake-worker.ts'
+import { checkEndedGroups, checkGroups } from './group-invariants.ts'
 import { BrokenInvariant, checkDecisions, checkEnd, checkReplay, checkStep } from './invariants.ts'
 import { createLink } from './link.ts'
 import {
@@ -35,6 +36,8 @@ export interface Simulated {
   readonly events: number
   readonly simulatedMs: number
   readonly outcomes: Readonly<Record<string, number>>
+  /** What ended groups. */
+  readonly reasons: Readonly<Record<string, number>>
 }
 
 /** However much goes wrong, a run of this size is over by then; anything longer hangs. */
@@ -96,6 +99,7 @@ function createSimulation(seed: number) {
     check(run, step, input) {
       checkStep(run, scenario, countOwned(run, nodes))
       checkDecisions(run, step, input)
+      checkGroups(run, step, input)
     },
     crash: () => crash(parts, coordinator),
     compare: checkReplay,
@@ -159,7 +163,7 @@ function createSimulation(seed: number) {
 function judge(seed: number, parts: Parts, coordinator: FakeCoordinator): Simulated {
   const { world, nodes } = parts
   const { run, steps } = coordinator
-  const { results, log } = coordinator.journal
+  const { results, groups, log } = coordinator.journal
   const { scenario, truth, timeline } = world
   if (!run) throw new BrokenInvariant('the coordinator is up at the end')
   const { messageLost, messageLate, nodeDies, coordinatorDies, ...others } = scenario.faults
@@ -167,6 +171,7 @@ function judge(seed: number, parts: Parts, coordinator: FakeCoordinator): Simula
   const wild = [messageLost, messageLate, nodeDies, coordinatorDies, crashesAtFlush, diskStalls]
   const calm = wild.every((probability) => probability === 0)
   checkEnd(run, results, { truth, held: countHeld(nodes), calm })
+  checkEndedGroups(scenario.policy, { results, groups, log, cancelled: truth.cancelled })
   return {
     seed,
     episodes: results.length,
@@ -174,5 +179,6 @@ function judge(seed: number, parts: Parts, coordinator: FakeCoordinator): Simula
     events: log.length,
     simulatedMs: timeline.nowMs,
     outcomes: { ...run.totals.outcomes },
+    reasons: { ...run.totals.groups.reasons },
   }
 }

@@ -1,22 +1,28 @@
+import { GROUP_REASONS } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import { simulate } from './index.ts'
 
 const FIRST = Number(process.env.SANDLOT_SEED ?? 1)
-const COUNT = Number(process.env.SANDLOT_SEEDS ?? (process.env.SANDLOT_SEED ? 1 : 500))
+const COUNT = Number(process.env.SANDLOT_SEEDS ?? (process.env.SANDLOT_SEED ? 1 : 2_000))
 
 test(`${COUNT} simulated runs keep every invariant`, { timeout: 600_000 }, () => {
   let episodes = 0
   const outcomes = new Set<string>()
+  const reasons = new Set<string>()
   for (let seed = FIRST; seed < FIRST + COUNT; seed++) {
     const simulated = repeatable(seed)
     episodes += simulated.episodes
     for (const outcome of Object.keys(simulated.outcomes)) outcomes.add(outcome)
+    for (const reason of Object.keys(simulated.reasons)) reasons.add(reason)
   }
   expect(episodes).toBeGreaterThan(0)
-  if (COUNT >= 500) {
+  if (COUNT >= 2_000) {
     // A search that never meets an outcome proves nothing about it.
+    expect([...reasons].sort()).toEqual([...GROUP_REASONS].sort())
     expect([...outcomes].sort()).toEqual([
       'agent_timeout',
+      'cancelled_quorum',
+      'cancelled_stale',
       'cancelled_user',
       'episode_error',
       'grade_error',

@@ -10,6 +10,8 @@ export interface Truth {
   readonly given: Map<string, Given[]>
   /** How often an agent's code was begun in a sandbox. */
   readonly begun: Map<string, number>
+  /** What the agent that began in a sandbox was told of the policy's version. */
+  readonly versions: Map<string, number>
   /** Tokens whose work was called off: nothing that they give counts any more. */
   readonly revoked: Set<number>
   cancelled: boolean
@@ -33,6 +35,7 @@ export function createTruth(): Truth {
     deaths: new Map(),
     given: new Map(),
     begun: new Map(),
+    versions: new Map(),
     revoked: new Set(),
     cancelled: false,
     reaped: 0,

@@ -68,11 +68,11 @@ async function runEpisode<Task>(
   { episode }: WorkerCode<Task>,
   { signal, clock, sandbox, artifacts }: Attempt,
 ): Promise<WorkerReport> {
-  const { key, index, attempt, seed, policyVersion } = lease
+  const { key, group, member, index, attempt, seed, policyVersion } = lease
   const returned = await episode({
     sandbox,
     task: (await readJson(context, lease.taskJson, lease.taskBlob, signal)) as Task,
-    ...{ key, index, attempt, seed, policyVersion, signal },
+    ...{ key, group, member, index, attempt, seed, policyVersion, signal },
     model: clock.wrap(lease.modelTimeoutMs, signal),
     log: (message) => artifacts.log(message),
     artifact: (name, content) => artifacts.put(name, content),

@@ -9,12 +9,16 @@ export interface EpisodeContext<Task> {
   readonly sandbox: Sandbox
   readonly task: Task
   readonly key: string
-  /** Position of the task in the order of its submission. */
+  /** Name of its group, and which of it this is, from 0. Without groups: its key, and 0. */
+  readonly group: string
+  readonly member: number
+  /** Position among the episodes of the run, in the order of submission. */
   readonly index: number
   /** Number of this attempt, from 1. */
   readonly attempt: number
   /** The same for every attempt of one episode of one run. */
   readonly seed: number
+  /** As `run.setPolicyVersion` had said when this attempt was given out; 0 where it never did. */
   readonly policyVersion: number
   /** Aborted when the attempt is over for the platform: deadline, cancellation, lost sandbox. */
   readonly signal: AbortSignal

@@ -28,6 +28,28 @@ export interface FunctionGrade<Task> {
   readonly in?: GradePlace
 }
 
+/** Episodes that are compared with one another. */
+export interface GroupOptions<Task> {
+  /**
+   * Name of the group that a task is a member of: the run has `size` + `extra` tasks for each. Default: each task is a prompt of its
+   * own, and is run `size` + `extra` times, under the keys `KEY#0`, `KEY#1`, …
+   */
+  readonly by?: (task: Task, index: number) => string | number
+  /** Valid results with which a group is complete; what still runs then is cancelled. */
+  readonly size: number
+  /** With how many it is one at all: when it was cut, or when the rest has failed. Default: `size`. */
+  readonly need?: number
+  /** Episodes started beyond `size`. Those that finish first are kept, so that the slow ones are missing. Default 0. */
+  readonly extra?: number
+  /**
+   * From so long on after the start of a group's last member, `need` suffices: a duration, or a quantile of what members take (`'p90'`).
+   * Default: all are waited for.
+   */
+  readonly cut?: { readonly after: number | string }
+  /** Versions by which an attempt may lag behind `run.setPolicyVersion`; what lags further is no sample. Default: any number. */
+  readonly maxLag?: number
+}
+
 export interface MapOptions<Task> {
   /** The run's name: the same name again attaches to it. Default: a fresh one. */
   readonly name?: string
@@ -53,11 +75,13 @@ export interface MapOptions<Task> {
   /** Commands that prepare each sandbox before its episode. */
   readonly setup?: readonly (string | readonly string[])[]
   readonly grade?: CommandGrade | FunctionGrade<Task>
+  /** Default: each episode is by itself. */
+  readonly group?: GroupOptions<Task>
   readonly policy?: Partial<Record<Outcome, PolicyAction>>
   readonly seed?: number
   /**
    * Starts no more episodes while so many results wait to be read: for a trainer that must not fall behind. A row counts as read when
-   * the page after it is asked for. Default: no bound, unread results wait on disk.
+   * the page after it is asked for. With groups it counts these. Default: no bound, unread results wait on disk.
    */
   readonly ahead?: number
   /** Set it when the episode's code changed: part of what makes a run another one. */

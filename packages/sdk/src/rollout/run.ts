@@ -1,5 +1,7 @@
 import {
+  type GroupsPage,
   LIMITS,
+  type ResultGroup,
   type ResultRow,
   type ResultsPage,
   type RunReport,
@@ -10,6 +12,14 @@ import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
 import { joinSignals } from '../connection/signals.ts'
 import { getBytes, getJson } from '../image/blob.ts'
+import {
+  type Batch,
+  type BatchOptions,
+  eachGroup,
+  type GroupsOptions,
+  nextBatch,
+  type PageQuery,
+} from './groups.ts'
 import type { RunPart } from './run-part.ts'
 
 export interface ResultsOptions extends Waiting {
@@ -31,6 +41,8 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   readonly created: Promise<void>
   readonly #context: ClientContext
   readonly #part: RunPart
+  /** Of the last batch. */
+  #batchCursor: string | undefined
 
   /** Made by `client.rollouts`. */
   constructor(context: ClientContext, name: string, created: Promise<void>, part: RunPart) {
@@ -53,16 +65,48 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
     await this.#exists()
     let after = options.from
     for (;;) {
-      const page = await this.#page(after, options.signal)
+      const query = { after, limit: ROWS_PER_PAGE }
+      const page = await this.#page<ResultsPage>('getResults', query, options)
       for (const row of page.rows) {
         after = row.cursor
         if (options.dropped || !row.dropped) yield row
       }
-      if (page.done) {
-        this.#part.close()
-        return
-      }
+      if (page.done) return
     }
+  }
+
+  /**
+   * Groups as they are complete, each with the results that count in it, from a cursor, until the run is over. For a run that was
+   * started with `group`. A trainer that takes several at once calls `batch`.
+   */
+  async *groups(options: GroupsOptions = {}): AsyncGenerator<ResultGroup> {
+    await this.#exists()
+    yield* eachGroup(this.#askGroups, options)
+  }
+
+  /** Waits for the next `count` complete groups: what one step of training takes. At the end of the run there are fewer, then none. */
+  async batch(count: number, options: BatchOptions = {}): Promise<Batch> {
+    await this.#exists()
+    const from = options.from ?? this.#batchCursor
+    const batch = await nextBatch(this.#askGroups, count, {
+      ...options,
+      ...(from === undefined ? {} : { from }),
+    })
+    this.#batchCursor = batch.cursor
+    return batch
+  }
+
+  /**
+   * Says that the policy is of this version from now on: attempts that begin are told, rows say with which theirs began. With
+   * `group.maxLag` those that lag too far behind it end as `cancelled_stale`.
+   */
+  async setPolicyVersion(version: number, options: Waiting = {}): Promise<RunView> {
+    await this.#exists()
+    const { signal } = options
+    const parameters = { name: this.name }
+    return await this.#context.http.json<RunView>('setPolicyVersion', {
+      ...{ parameters, json: { version }, signal },
+    })
   }
 
   /** All results, when the run is over. */
@@ -148,14 +192,24 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
     this.#part.check()
   }
 
-  async #page(after: string | undefined, signal: AbortSignal | undefined): Promise<ResultsPage> {
+  readonly #askGroups = (query: PageQuery, waiting: Waiting) =>
+    this.#page<GroupsPage>('getGroups', query, waiting)
+
+  /** The next page, waited for. With the last one this process has no more part in the run. */
+  async #page<Page extends { done: boolean }>(
+    route: 'getResults' | 'getGroups',
+    query: PageQuery,
+    { signal }: Waiting,
+  ): Promise<Page> {
     using joined = joinSignals(signal, this.#part.failed)
     try {
-      return await this.#context.http.json<ResultsPage>('getResults', {
+      const page = await this.#context.http.json<Page>(route, {
         parameters: { name: this.name },
-        query: { after, limit: ROWS_PER_PAGE, wait: LIMITS.waitMs },
+        query: { ...query, wait: LIMITS.waitMs },
         signal: joined.signal,
       })
+      if (page.done) this.#part.close()
+      return page
     } catch (error) {
       this.#part.check()
       throw error

@@ -9,6 +9,7 @@ import {
   CONCURRENCY_DEFAULT,
   type CommandGrade,
   type FunctionGrade,
+  type GroupOptions,
   isFunctionGrade,
   type MapOptions,
 } from './options.ts'
@@ -30,6 +31,7 @@ export async function specificationOf<Task>(
     expected,
     name: _,
     grade,
+    group,
     setup,
     ...rest
   } = options
@@ -42,6 +44,7 @@ export async function specificationOf<Task>(
     ...(setup
       ? { setup: setup.map((command) => (typeof command === 'string' ? command : [...command])) }
       : {}),
+    ...(group ? { group: groupOf(group) } : {}),
     ...(grade ? { grade: await gradeOf(context, grade, waiting) } : {}),
   } as const
   if (isDescribed(from)) {
@@ -52,6 +55,10 @@ export async function specificationOf<Task>(
     ...specification,
     from: await resolveImage(context, from, { ...waiting, ...(onLog ? { onLog } : {}) }),
   }
+}
+
+function groupOf<Task>({ by, ...rest }: GroupOptions<Task>) {
+  return { ...rest, by: by ? ('name' as const) : ('prompt' as const) }
 }
 
 async function gradeOf<Task>(

@@ -14,7 +14,7 @@ const QUIET_MS = 50
 export interface Submission<Task> {
   readonly run: string
   readonly tasks: TaskSource<Task>
-  readonly options: Pick<MapOptions<Task>, 'key' | 'expected'>
+  readonly options: Pick<MapOptions<Task>, 'key' | 'expected' | 'group'>
   readonly signal: AbortSignal
 }
 
@@ -77,7 +77,7 @@ async function taskPut<Task>(
   if (before !== undefined) {
     const message = `tasks ${before} and ${index} have the same key ${shown(key)}`
     throw new SandlotError('task_conflict', message, {
-      hint: 'Give each its own with `key: (task, i) => …`; to run one several times, add a number to its key.',
+      hint: 'Give each its own with `key: (task, i) => …`; to run one several times, say `group: { size: … }`.',
       details: { key },
     })
   }
@@ -90,10 +90,12 @@ async function taskPut<Task>(
     })
   }
   const expectedMs = options.expected?.(task, index)
+  const group = groupOf(task, index, options)
   const isLarge = bytes.length > LIMITS.inlineBytes
   return {
     key,
     ...(isLarge ? { blob: await putBytes(context, bytes, { signal }) } : { json }),
+    ...(group === undefined ? {} : { group }),
     ...(expectedMs === undefined ? {} : { expectedMs }),
   }
 }
@@ -118,6 +120,21 @@ function keyOf<Task>(task: Task, index: number, { key }: Pick<MapOptions<Task>, 
   const what = typeof given === 'string' ? `${given.length} characters long` : describeValue(given)
   throw new SandlotError('invalid_request', `the key of task ${index} is ${what}`, {
     hint: `A key is text of 1 to ${LIMITS.keyLength} characters.`,
+  })
+}
+
+function groupOf<Task>(
+  task: Task,
+  index: number,
+  { group }: Pick<MapOptions<Task>, 'group'>,
+): string | undefined {
+  if (!group?.by) return undefined
+  const given: unknown = group.by(task, index)
+  const name = typeof given === 'number' && Number.isFinite(given) ? String(given) : given
+  if (typeof name === 'string' && name !== '' && name.length <= LIMITS.keyLength) return name
+  const what = typeof name === 'string' ? `${name.length} characters long` : describeValue(name)
+  throw new SandlotError('invalid_request', `the group of task ${index} is ${what}`, {
+    hint: `\`group.by\` gives a number, or text of 1 to ${LIMITS.keyLength} characters.`,
   })
 }
 

@@ -1,6 +1,7 @@
 import type { InputBody } from '@sandlot/core'
 import type { Clock, Engine } from '@sandlot/engine'
 import {
+  type GroupsPage,
   type ResultsPage,
   type RunReport,
   type RunView,
@@ -33,15 +34,18 @@ import type {
   WorkerWire,
 } from './port.ts'
 import { putTasks } from './put-tasks.ts'
-import { type FoundRun, readResults } from './read-results.ts'
+import { type FoundRun, pageOfGroups, pageOfResults } from './read-results.ts'
+import { beingReadBack, unknownRun } from './refusals.ts'
 import { openRegistry, type Registry } from './registry.ts'
 import { RunStopped } from './run-actor.ts'
-import { allRecords, findRecord } from './run-record.ts'
+import { allRecords, findRecord, saveVersion } from './run-record.ts'
 import { dropOrphans, dropRun } from './run-streams.ts'
 import type { CoordinatorServices } from './services.ts'
+import { tellStoodStill } from './stood-still.ts'
 import { recordKey } from './streams.ts'
 import { openTaskCache } from './task-store.ts'
 import { reportOf, viewOf } from './views.ts'
+import { OVER } from './worker-streams.ts'
 
 export interface CoordinatorOptions {
   readonly engine: Engine
@@ -142,13 +146,23 @@ export class Coordinator implements CoordinatorPort {
     return this.#tell(project, name, { type: 'resume' })
   }
 
+  setPolicyVersion(project: string, name: string, version: number): Promise<RunView> {
+    const { kv } = this.#services.engine
+    return this.#onLive(project, name, async (live, found) => {
+      if (live) return await this.#tell(project, name, { type: 'policy_version_set', version })
+      const view = await saveVersion(kv, found.record, version)
+      if (view === undefined) throw unknownRun(name)
+      return view
+    })
+  }
+
   deleteRun(project: string, name: string): Promise<void> {
     const { engine } = this.#services
     return this.#call(() =>
       this.#names.with(recordKey(project, name), async () => {
         await this.#registry.settled(project, name)
         const stored = await findRecord(engine.kv, project, name)
-        if (stored === undefined) throw unknown(name)
+        if (stored === undefined) throw unknownRun(name)
         if (stored.record.finished === null) {
           throw new SandlotError('run_exists', `the run ${name} is not finished`, {
             hint: 'Cancel it first, and wait until it is finished.',
@@ -167,7 +181,17 @@ export class Coordinator implements CoordinatorPort {
     wait: Wait = {},
   ): Promise<ResultsPage> {
     const find = () => this.#find(project, name)
-    return this.#call(() => readResults(this.#services, find, query, wait))
+    return this.#call(() => pageOfResults(this.#services, find, query, wait))
+  }
+
+  getGroups(
+    project: string,
+    name: string,
+    query: ResultsQuery,
+    wait: Wait = {},
+  ): Promise<GroupsPage> {
+    const find = () => this.#find(project, name)
+    return this.#call(() => pageOfGroups(this.#services, find, query, wait))
   }
 
   getReport(project: string, name: string): Promise<RunReport> {
@@ -200,13 +224,7 @@ export class Coordinator implements CoordinatorPort {
   }
 
   stoodStill(forMs: number): void {
-    for (const { actor } of this.#registry.all()) {
-      for (const { name, detachedAtMs } of [...actor.run.workers.values()]) {
-        // The time of one without a connection is not charged anyway.
-        if (detachedAtMs !== null) continue
-        actor.post({ type: 'worker_renewed', worker: name, lagMs: forMs })
-      }
-    }
+    for (const live of this.#registry.all()) tellStoodStill(live, forMs)
   }
 
   numbers(): CoordinatorNumbers {
@@ -225,7 +243,7 @@ export class Coordinator implements CoordinatorPort {
     const live = this.#registry.find(project, name)
     if (live) return { record: live.record, live }
     const stored = await findRecord(this.#services.engine.kv, project, name)
-    if (stored === undefined) throw unknown(name)
+    if (stored === undefined) throw unknownRun(name)
     if (stored.record.finished === null) throw beingReadBack(name)
     return { record: stored.record, live: undefined }
   }
@@ -279,22 +297,4 @@ export class Coordinator implements CoordinatorPort {
       throw toSandlotError(error)
     }
   }
-}
-
-/** A worker of a run that is over has nothing to do. */
-const OVER: WorkerStream = {
-  receive() {},
-  lost() {},
-  left() {},
-  done: Promise.resolve(),
-}
-
-function unknown(name: string): SandlotError {
-  return new SandlotError('run_unknown', `there is no run ${name}`)
-}
-
-function beingReadBack(name: string): SandlotError {
-  return new SandlotError('draining', `the run ${name} is being read back from its log`, {
-    hint: 'Try again in a moment.',
-  })
 }

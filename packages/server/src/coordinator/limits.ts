@@ -6,12 +6,14 @@ export const COORDINATOR_LIMITS = {
   specificationBytes: 192 * 2 ** 10,
   /** Runs that are not finished, of all projects. */
   runsLive: 1_000,
-  /** Tasks of one run. */
-  tasksPerRun: 1_000_000,
+  /** Episodes of one run. */
+  episodesPerRun: 1_000_000,
   /** A task up to this size is kept in memory with its episode; a larger one is read from disk when it is leased. */
   taskInlineBytes: 256,
   /** Keys, groups and references of the tasks that become one event. */
   tasksEventCharacters: 32 * 2 ** 10,
+  /** … and the episodes that they become. */
+  tasksEventEpisodes: 4_096,
   /** Causes of one report, in characters all together. */
   causeCharacters: 16 * 2 ** 10,
   /** Task content per record of a run's log of tasks: what one lease reads at most. */
@@ -36,8 +38,8 @@ export const COORDINATOR_LIMITS = {
   checkpointWaitingBytes: 160,
   checkpointAdmittedBytes: 700,
 
-  /** Rows that wait to be durable; beyond it a run decides nothing more until the disk has caught up. */
-  resultRowsInFlight: 4_096,
+  /** Rows and groups that wait to be durable; beyond it a run decides nothing more until the disk has caught up. */
+  resultsInFlight: 4_096,
   resultAppendBytes: APPEND_BYTES_MAX,
   /** One row; beyond it the causes are cut to so many characters a sentence. */
   resultBytes: 192 * 2 ** 10,

@@ -21,13 +21,13 @@ import { leaseId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { createPulse, type Pulse } from './pulse.ts'
 import { openReadMarks, type ReadMarks } from './read-marks.ts'
-import { openResultLog, type ResultLog, type SequencedRow } from './result-log.ts'
+import { openResultLog, type ResultLog, type SequencedResult } from './result-log.ts'
 import { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
 import { fateOf, isReleased } from './sandbox-fate.ts'
 import { openSandboxes, type Sandboxes } from './sandboxes.ts'
 import { policyOf } from './specification.ts'
-import { eventStream, resultStream } from './streams.ts'
+import { eventStream, groupStream, resultStream } from './streams.ts'
 import { openTaskStore, pinBlob, type TaskCache, type TaskStore } from './task-store.ts'
 import { leaseOf, WorkerStreams } from './worker-streams.ts'
 
@@ -38,11 +38,11 @@ export interface LiveRun {
   readonly journal: EventJournal
   readonly tasks: TaskStore
   readonly workers: WorkerStreams
-  /** Beats with every row that became durable, and when the run is over. */
+  /** Beats with everything that became durable of its results, and when the run is over. */
   readonly news: Pulse
   readonly stage: Stage
   /** Present where it matters how far its reader is. */
-  readonly marks: ReadMarks | undefined
+  readonly marks: { readonly rows: ReadMarks; readonly groups: ReadMarks } | undefined
   /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
   sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
   /** The node knows nothing of the attempt's sandbox. */
@@ -139,7 +139,8 @@ function startRun(
   const results: ResultLog = openResultLog({
     log: engine.log,
     clock,
-    stream: resultStream(record),
+    rows: resultStream(record),
+    groups: groupStream(record),
     recorded(through, rows) {
       services.counters.done += rows
       actor.post({ type: 'results_recorded', through })
@@ -155,7 +156,7 @@ function startRun(
     deadlines,
     isJammed: () =>
       journal.waitingBytes > COORDINATOR_LIMITS.eventBytesInFlight ||
-      results.rowsWaiting > COORDINATOR_LIMITS.resultRowsInFlight,
+      results.waiting > COORDINATOR_LIMITS.resultsInFlight,
     perform: (effects) => perform(effects),
     failed,
   })
@@ -175,7 +176,10 @@ function startRun(
     marks:
       record.specification.ahead == null
         ? undefined
-        : openReadMarks(engine.log, resultStream(record)),
+        : {
+            rows: openReadMarks(engine.log, resultStream(record)),
+            groups: openReadMarks(engine.log, groupStream(record)),
+          },
     sandboxEnded({ episode, attempt }, ended) {
       if (isReleased(ended)) return
       const { sandbox } = ended
@@ -211,7 +215,7 @@ interface Performers {
 function performer(performers: Performers): (effects: readonly Effect[]) => void {
   const { workers, results, sandboxes, grading, over, failed } = performers
 
-  function performOne(effect: Effect, rows: SequencedRow[]) {
+  function performOne(effect: Effect, recorded: SequencedResult[]) {
     switch (effect.type) {
       case 'acquire_sandbox':
         return sandboxes.acquire(effect)
@@ -228,18 +232,17 @@ function performer(performers: Performers): (effects: readonly Effect[]) => void
       case 'cancel_worker':
         return workers.revoke(effect.worker, leaseId(effect), effect.cause)
       case 'append_result':
-        return void rows.push(effect)
+      case 'append_group':
+        return void recorded.push(effect)
       case 'status_changed':
         return effect.status === 'finished' ? over() : undefined
-      case 'group_completed':
-        return undefined
     }
   }
 
   return (effects) => {
-    const rows: SequencedRow[] = []
-    for (const effect of effects) performOne(effect, rows)
-    results.append(rows)
+    const recorded: SequencedResult[] = []
+    for (const effect of effects) performOne(effect, recorded)
+    results.append(recorded)
   }
 }
 

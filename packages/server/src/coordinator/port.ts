@@ -7,6 +7,7 @@
  * - Cursors are opaque text.
  */
 import type {
+  GroupsPage,
   ResultsPage,
   RunCreate,
   RunReport,
@@ -57,11 +58,15 @@ export interface CoordinatorPort extends AsyncDisposable {
   cancelRun(project: string, name: string, wait?: Wait): Promise<RunView>
   pauseRun(project: string, name: string, wait?: Wait): Promise<RunView>
   resumeRun(project: string, name: string, wait?: Wait): Promise<RunView>
+  /** The version of the policy with which attempts begin from now on; ends those that lag too far. */
+  setPolicyVersion(project: string, name: string, version: number, wait?: Wait): Promise<RunView>
   /** Removes a finished run with its results. An unfinished one is refused with `run_exists`. */
   deleteRun(project: string, name: string, wait?: Wait): Promise<void>
 
   /** Results in the order of their completion. With `waitMs` an empty page waits for the first row or the run's end. */
   getResults(project: string, name: string, query: ResultsQuery, wait?: Wait): Promise<ResultsPage>
+  /** The same of groups, with the rows that count in them. Refused with `invalid_request` for a run without groups. */
+  getGroups(project: string, name: string, query: ResultsQuery, wait?: Wait): Promise<GroupsPage>
   getReport(project: string, name: string, wait?: Wait): Promise<RunReport>
 
   /**
@@ -108,9 +113,9 @@ export interface RunPage {
 }
 
 export interface ResultsQuery {
-  /** Cursor of the last row that was read. Default: from the first. */
+  /** Cursor of the last row, or group, that was read. Default: from the first. */
   readonly after?: string
-  /** At most `LIMITS.rowsPerPage`; default 100. A page also ends at about 4 MiB. */
+  /** At most `LIMITS.rowsPerPage`, default 100; of groups `LIMITS.groupsPerPage`, default 10. A page also ends at about 4 MiB. */
   readonly limit?: number
   /** At most `LIMITS.waitMs`; default 0. */
   readonly waitMs?: number

@@ -1,4 +1,4 @@
-import type { InputBody, Run, TaskInput } from '@sandlot/core'
+import { checkMembers, episodesOf, type InputBody, type Run, type TaskInput } from '@sandlot/core'
 import { SandlotError, type TaskPut } from '@sandlot/protocol'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { LiveRun } from './live-run.ts'
@@ -32,7 +32,7 @@ export async function putTasks(
       const inputs = fresh.flatMap((item, index) =>
         still.has(item) ? inputOf(live, item, carried[index] as CarriedTask) : [],
       )
-      return inputsOf(inputs)
+      return inputsOf(run, inputs)
     },
     (answer) => (answer.ok ? resolve() : reject(answer.error)),
   )
@@ -57,14 +57,19 @@ function unknownOf(run: Run, keyed: readonly Keyed[]): Keyed[] {
     if (run.closed) throw new SandlotError('run_closed', 'the run takes no more tasks')
     unknown.set(key, item)
   }
-  if (run.keys.size + unknown.size > COORDINATOR_LIMITS.tasksPerRun) {
+  const tasks = [...unknown.values()]
+  if (run.totals.tasks + episodesOf(run, tasks.length) > COORDINATOR_LIMITS.episodesPerRun) {
     throw new SandlotError(
       'too_large',
-      `a run has at most ${COORDINATOR_LIMITS.tasksPerRun} tasks`,
+      `a run has at most ${COORDINATOR_LIMITS.episodesPerRun} episodes`,
       { hint: 'Start another run for the rest.' },
     )
   }
-  return [...unknown.values()]
+  checkMembers(
+    run,
+    tasks.map(({ task }) => task),
+  )
+  return tasks
 }
 
 function check(run: Run, { task, digest }: Keyed): 'new' | 'known' | 'conflict' {
@@ -81,14 +86,16 @@ function inputOf(live: LiveRun, { task, digest }: Keyed, carried: CarriedTask): 
 }
 
 /** So many a time that each becomes an event of moderate size. */
-function inputsOf(tasks: readonly TaskInput[]): InputBody[] {
+function inputsOf(run: Run, tasks: readonly TaskInput[]): InputBody[] {
+  const { tasksEventCharacters, tasksEventEpisodes } = COORDINATOR_LIMITS
   const inputs: InputBody[] = []
   let chunk: TaskInput[] = []
   let length = 0
   for (const task of tasks) {
     length += JSON.stringify(task).length
     chunk.push(task)
-    if (length < COORDINATOR_LIMITS.tasksEventCharacters) continue
+    const episodes = episodesOf(run, chunk.length)
+    if (length < tasksEventCharacters && episodes < tasksEventEpisodes) continue
     inputs.push({ type: 'tasks_put', tasks: chunk })
     chunk = []
     length = 0

@@ -1,12 +1,20 @@
-import { LIMITS, type ResultsPage } from '@sandlot/protocol'
+import type { InputBody } from '@sandlot/core'
+import type { Log } from '@sandlot/engine'
+import {
+  type GroupsPage,
+  LIMITS,
+  type ResultGroup,
+  type ResultRow,
+  type ResultsPage,
+  SandlotError,
+} from '@sandlot/protocol'
 import type { LiveRun } from './live-run.ts'
 import type { ResultsQuery, Wait } from './port.ts'
-import { readRows } from './result-log.ts'
+import type { ReadMarks } from './read-marks.ts'
 import type { RunRecord } from './run-record.ts'
 import type { CoordinatorServices } from './services.ts'
-import { resultStream } from './streams.ts'
-
-const ROWS_DEFAULT = 100
+import { readGroups, readRows, type Stored, type StoredQuery } from './stored-results.ts'
+import { groupStream, type RunAddress, resultStream } from './streams.ts'
 
 /** A live run, or the record of one that is over. */
 export interface FoundRun {
@@ -14,39 +22,112 @@ export interface FoundRun {
   readonly live: LiveRun | undefined
 }
 
-/** A page of results; an empty one waits for news as long as it may. `find` looks the run up, also after a wait. */
-export async function readResults(
+/** `find` looks the run up, also after a wait. */
+export type FindRun = () => Promise<FoundRun>
+
+/** A page of results; an empty one waits for news as long as it may. */
+export async function pageOfResults(
+  services: CoordinatorServices,
+  find: FindRun,
+  query: ResultsQuery,
+  wait: Wait,
+): Promise<ResultsPage> {
+  const { items, ...page } = await readPage(services, find, query, wait, ROWS)
+  return { rows: items, ...page }
+}
+
+/** The same of groups. */
+export async function pageOfGroups(
+  services: CoordinatorServices,
+  find: FindRun,
+  query: ResultsQuery,
+  wait: Wait,
+): Promise<GroupsPage> {
+  const { record } = await find()
+  if (record.specification.group === undefined) {
+    throw new SandlotError('invalid_request', `the run ${record.name} has no groups`, {
+      hint: 'Start it with `group: { size: … }`, or read its results one by one.',
+    })
+  }
+  const { items, ...page } = await readPage(services, find, query, wait, GROUPS)
+  return { groups: items, ...page }
+}
+
+/** What is read: rows, or groups. */
+interface Source<T> {
+  readonly limitDefault: number
+  readonly limitMax: number
+  stream(run: RunAddress): string
+  read(log: Log, found: FoundRun, query: StoredQuery): Promise<Stored<T>>
+  marks(live: LiveRun): ReadMarks | undefined
+  /** Somebody has taken so many. */
+  taken(count: number): InputBody
+}
+
+const ROWS: Source<ResultRow> = {
+  limitDefault: 100,
+  limitMax: LIMITS.rowsPerPage,
+  stream: resultStream,
+  read: (log, { record }, query) => readRows(log, record, query),
+  marks: ({ marks }) => marks?.rows,
+  taken: (rows) => ({ type: 'results_read', rows }),
+}
+
+const GROUPS: Source<ResultGroup> = {
+  limitDefault: 10,
+  limitMax: LIMITS.groupsPerPage,
+  stream: groupStream,
+  read: (log, found, query) =>
+    readGroups(log, found.record, { ...query, versionMin: versionMin(found) }),
+  marks: ({ marks }) => marks?.groups,
+  taken: (groups) => ({ type: 'groups_read', groups }),
+}
+
+/** The oldest version of the policy that is still taken. */
+function versionMin({ record, live }: FoundRun): number {
+  const maxLag = record.specification.group?.maxLag ?? null
+  const version = live?.actor.run.policyVersion ?? record.finished?.view.policyVersion ?? 0
+  return maxLag === null ? 0 : version - maxLag
+}
+
+async function readPage<T>(
   { engine, clock, signal: stopping }: CoordinatorServices,
-  find: () => Promise<FoundRun>,
+  find: FindRun,
   query: ResultsQuery,
   { signal }: Wait,
-): Promise<ResultsPage> {
+  source: Source<T>,
+): Promise<Stored<T> & { done: boolean }> {
   const untilMs = clock.now() + Math.min(query.waitMs ?? 0, LIMITS.waitMs)
-  const limit = Math.min(query.limit ?? ROWS_DEFAULT, LIMITS.rowsPerPage)
+  const limit = Math.min(query.limit ?? source.limitDefault, source.limitMax)
   const after = query.after ? { after: query.after } : {}
-  await noteTaken(await find(), query.after)
+  await noteTaken(await find(), query.after, source)
   for (;;) {
-    const { record, live } = await find()
+    const found = await find()
+    const { record, live } = found
     const over = live === undefined || live.actor.run.status === 'finished'
     const seen = live?.news.beats ?? 0
-    const stream = resultStream(record)
-    const page = await readRows(engine.log, stream, {
+    const page = await source.read(engine.log, found, {
       ...{ limit, ...after },
       ...(signal ? { signal } : {}),
     })
-    live?.marks?.served(query.after ?? '', { rows: page.rows.length, cursor: page.cursor })
+    const { cursor, items } = page
+    if (live) source.marks(live)?.served(query.after ?? '', { records: items.length, cursor })
     const leftMs = untilMs - clock.now()
-    if (page.rows.length > 0 || over || leftMs <= 0 || stopping.aborted) {
-      const head = over ? await engine.log.head(stream) : undefined
-      return { ...page, done: over && (head === undefined || head === page.cursor) }
+    if (items.length > 0 || over || leftMs <= 0 || stopping.aborted) {
+      const head = over ? await engine.log.head(source.stream(record)) : undefined
+      return { ...page, done: over && (head === undefined || head === cursor) }
     }
     await live.news.after(seen, { timeoutMs: leftMs, signal })
   }
 }
 
-/** Whoever asks for what comes after a row has taken it: a run that keeps near its reader may go on. */
-async function noteTaken({ live }: FoundRun, cursor: string | undefined): Promise<void> {
-  if (live?.marks === undefined || !cursor) return
-  const rows = await live.marks.rowsThrough(cursor)
-  live.actor.post({ type: 'results_read', rows })
+/** Whoever asks for what comes after a row or group has taken it: a run that keeps near its reader may go on. */
+async function noteTaken<T>(
+  { live }: FoundRun,
+  cursor: string | undefined,
+  source: Source<T>,
+): Promise<void> {
+  const marks = live && source.marks(live)
+  if (marks === undefined || !cursor) return
+  live?.actor.post(source.taken(await marks.through(cursor)))
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Engine, openSqliteEngine } from '@sandlot/engine'
-import type { RunCreate, TaskPut } from '@sandlot/protocol'
+import { groupSpec, type RunCreate, type TaskPut } from '@sandlot/protocol'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Coordinator } from './coordinator.ts'
 import { createManualClock, type ManualClock } from './simulated/clock.ts'
@@ -126,6 +126,11 @@ async function expectExactlyOnce(world: World, { run, tasks }: Scenario) {
   expect(page.rows.map((row) => row.key).sort()).toEqual(tasks.map((task) => task.key).sort())
   expect(new Set(page.rows.map((row) => row.cursor)).size).toBe(tasks.length)
   const view = await coordinator.getRun('default', run.name)
+  if (run.group) {
+    const { groups, done } = await coordinator.getGroups('default', run.name, {})
+    expect(done).toBe(true)
+    expect(groups).toMatchObject([{ group: 'g', state: 'complete', rows: page.rows }])
+  }
   expect(view.counts).toEqual({ tasks: tasks.length, queued: 0, running: 0, grading: 0, done: 3 })
   expect(world.node.living.size).toBe(0)
   const execs = world.node.started.map(({ exec }) => exec)
@@ -149,6 +154,7 @@ const variants: Record<string, Omit<RunCreate, 'name'>> = {
     setup: ['true', ['prepare', 'all']],
     grade: { kind: 'command', command: ['fail'], in: 'world' },
   },
+  'a group': { ...base, group: groupSpec.parse({ by: 'name', size: 3 }) },
   'grade by a worker': { ...base, grade: { kind: 'worker', in: 'world' } },
 }
 
@@ -156,7 +162,8 @@ let runs = 0
 function scenario(variant: string, more: Partial<Scenario> = {}): Scenario {
   runs += 1
   const run = { ...(variants[variant] as RunCreate), name: `r${runs}` }
-  return { run, tasks, ...more }
+  if (run.group === undefined) return { run, tasks, ...more }
+  return { run, tasks: tasks.map((task) => ({ ...task, group: 'g' })), ...more }
 }
 
 test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])(

@@ -1,37 +1,37 @@
-import type { UnrecordedRow } from '@sandlot/core'
-import { type Clock, isEngineError, type Log, type Position } from '@sandlot/engine'
-import { type ResultRow, SandlotError } from '@sandlot/protocol'
+import type { UnrecordedGroup, UnrecordedRow } from '@sandlot/core'
+import type { Clock, Log } from '@sandlot/engine'
 import { isTransient } from './engine-error.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 
 /**
- * A run's results: the append is the commit point of an episode. The episode's id is the key of deduplication, so a row that is
- * appended again after a crash adds nothing.
+ * A run's results: the append is the commit point of an episode, and of a group. The episode's id, or the group's name, is the key of
+ * deduplication, so what is appended again after a crash adds nothing. A group is appended when the rows before it are durable.
  */
 export interface ResultLog {
-  append(rows: readonly SequencedRow[]): void
-  /** Rows that wait to be durable. */
-  readonly rowsWaiting: number
+  append(results: readonly SequencedResult[]): void
+  /** Rows and groups that wait to be durable. */
+  readonly waiting: number
   close(): Promise<void>
 }
 
-export interface SequencedRow {
-  readonly seq: number
-  readonly row: UnrecordedRow
-}
+export type SequencedResult = { readonly seq: number } & (
+  | { readonly row: UnrecordedRow }
+  | { readonly group: UnrecordedGroup }
+)
 
 export interface ResultLogOptions {
   readonly log: Log
   readonly clock: Clock
-  readonly stream: string
-  /** Every row up to this one is durable; so many of them are new. */
+  readonly rows: string
+  readonly groups: string
+  /** Everything up to this one is durable; so many rows of it are new. */
   recorded(through: number, rows: number): void
   failed(error: unknown): void
 }
 
 export function openResultLog(options: ResultLogOptions): ResultLog {
-  const { log, clock, stream, recorded, failed } = options
-  let waiting: SequencedRow[] = []
+  const { log, clock, recorded, failed } = options
+  let waiting: SequencedResult[] = []
   let closed = false
   let running = false
   let writing = Promise.resolve()
@@ -41,9 +41,10 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
     running = true
     try {
       while (waiting.length > 0 && !closed) {
-        const { records, dedup, through } = takeWhatFits()
-        const rows = await append(records, dedup)
-        if (!closed) recorded(through, rows)
+        const { rows, groups, through } = takeWhatFits()
+        const added = await append(options.rows, rows)
+        await append(options.groups, groups)
+        if (!closed) recorded(through, added)
       }
     } catch (error) {
       closed = true
@@ -54,24 +55,26 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
   }
 
   function takeWhatFits() {
-    const records: Uint8Array[] = []
-    const dedup: string[] = []
+    const rows: Keyed[] = []
+    const groups: Keyed[] = []
     let sizeBytes = 0
     let through = 0
-    for (const { seq, row } of waiting) {
-      const record = encodeRow(row)
-      sizeBytes += record.length
-      if (records.length > 0 && sizeBytes > COORDINATOR_LIMITS.resultAppendBytes) break
-      records.push(record)
-      dedup.push(row.episode)
-      through = seq
+    for (const result of waiting) {
+      const keyed = encode(result)
+      sizeBytes += keyed.record.length
+      if (through > 0 && sizeBytes > COORDINATOR_LIMITS.resultAppendBytes) break
+      if ('row' in result) rows.push(keyed)
+      else groups.push(keyed)
+      through = result.seq
     }
-    waiting = waiting.slice(records.length)
-    return { records, dedup, through }
+    waiting = waiting.slice(rows.length + groups.length)
+    return { rows, groups, through }
   }
 
-  async function append(records: readonly Uint8Array[], dedup: readonly string[]) {
-    while (!closed) {
+  async function append(stream: string, keyed: readonly Keyed[]) {
+    const dedup = keyed.map(({ key }) => key)
+    const records = keyed.map(({ record }) => record)
+    while (!closed && records.length > 0) {
       try {
         const { duplicates } = await log.append(stream, records, { dedup })
         return records.length - duplicates.length
@@ -90,12 +93,12 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
   }
 
   return {
-    append(rows) {
-      if (closed || rows.length === 0) return
-      waiting.push(...rows)
+    append(results) {
+      if (closed || results.length === 0) return
+      waiting.push(...results)
       if (!running) writing = writeAll()
     },
-    get rowsWaiting() {
+    get waiting() {
       return waiting.length
     },
     async close() {
@@ -107,28 +110,15 @@ export function openResultLog(options: ResultLogOptions): ResultLog {
   }
 }
 
-export interface RowsPage {
-  readonly rows: ResultRow[]
-  /** Of the last row that was read, or the one given. */
-  readonly cursor: string
+interface Keyed {
+  readonly key: string
+  readonly record: Uint8Array
 }
 
-export async function readRows(
-  log: Log,
-  stream: string,
-  query: { readonly after?: string; readonly limit: number; readonly signal?: AbortSignal },
-): Promise<RowsPage> {
-  try {
-    const records = await log.read(stream, query)
-    const rows = records.map(({ position, bytes }) => decodeRow(position, bytes))
-    return { rows, cursor: rows.at(-1)?.cursor ?? query.after ?? '' }
-  } catch (error) {
-    if (!isEngineError(error, 'invalid_argument')) throw error
-    throw new SandlotError('invalid_request', '`after` is not the cursor of a result', {
-      cause: error,
-      hint: 'Pass the cursor of a row or page of this run.',
-    })
-  }
+function encode(result: SequencedResult): Keyed {
+  if ('row' in result) return { key: result.row.episode, record: encodeRow(result.row) }
+  const { group } = result
+  return { key: group.group, record: Buffer.from(JSON.stringify(group)) }
 }
 
 /** Rows are far below the bound, but for those whose many attempts all failed with long causes: these are cut. */
@@ -139,9 +129,4 @@ function encodeRow(row: UnrecordedRow): Uint8Array {
     cause.map((line) => line.slice(0, COORDINATOR_LIMITS.causeCharactersCut))
   const attempts = row.attempts.map((attempt) => ({ ...attempt, cause: short(attempt.cause) }))
   return Buffer.from(JSON.stringify({ ...row, cause: short(row.cause), attempts }))
-}
-
-function decodeRow(position: Position, bytes: Uint8Array): ResultRow {
-  const row = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString())
-  return { ...row, cursor: position } as ResultRow
 }

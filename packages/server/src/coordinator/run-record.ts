@@ -45,6 +45,25 @@ export async function saveRecord(
   }
 }
 
+/**
+ * A run that is over has groups that nobody has read yet, and the policy goes on: which of them are too old is told by its version.
+ * Undefined where there is no such record any more.
+ */
+export async function saveVersion(
+  kv: Engine['kv'],
+  { project, name }: Pick<RunRecord, 'project' | 'name'>,
+  policyVersion: number,
+): Promise<RunView | undefined> {
+  for (;;) {
+    const stored = await findRecord(kv, project, name)
+    const finished = stored?.record.finished
+    if (!stored || !finished) return undefined
+    const view = { ...finished.view, policyVersion }
+    const record = { ...stored.record, finished: { ...finished, view } }
+    if (await saveRecord(kv, record, stored.revision)) return view
+  }
+}
+
 /** All records below a prefix, a page at a time. */
 export async function* allRecords(
   kv: Engine['kv'],

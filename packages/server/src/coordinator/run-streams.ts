@@ -3,6 +3,7 @@ import { allRecords } from './run-record.ts'
 import {
   ALL_STREAMS,
   eventStream,
+  groupStream,
   pinPrefix,
   type RunAddress,
   resultStream,
@@ -22,7 +23,8 @@ export async function dropRun(
   engine: Pick<Engine, 'log' | 'blobs'>,
   run: RunAddress,
 ): Promise<void> {
-  await dropStreams(engine, [eventStream(run), taskStream(run), resultStream(run)])
+  const streams = [eventStream(run), taskStream(run), groupStream(run), resultStream(run)]
+  await dropStreams(engine, streams)
   for (;;) {
     const { pins } = await engine.blobs.pins(pinPrefix(run))
     if (pins.length === 0) return
@@ -35,6 +37,7 @@ export async function dropOrphans(engine: Engine): Promise<void> {
   const kept = new Set<string>()
   for await (const { record } of allRecords(engine.kv)) {
     kept.add(resultStream(record))
+    kept.add(groupStream(record))
     if (record.finished) continue
     kept.add(eventStream(record))
     kept.add(taskStream(record))

@@ -3,6 +3,7 @@ import { compileRun, type RunPolicy } from '@sandlot/core'
 import {
   completeResources,
   type GradeSpec,
+  type GroupRule,
   type PhaseNetwork,
   RETRY_DEFAULTS,
   type Resources,
@@ -29,6 +30,8 @@ export interface Specification {
   readonly user: string | null
   readonly setup: readonly (string | string[])[]
   readonly grade: GradeSpec | null
+  /** Absent: each episode is by itself. */
+  readonly group?: GroupRule
   readonly policy: NonNullable<RunCreate['policy']>
   readonly seed: number
   readonly ahead: number | null
@@ -64,6 +67,7 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     user: run.user ?? null,
     setup: run.setup ?? [],
     grade: run.grade ?? null,
+    ...(run.group ? { group: run.group } : {}),
     policy: run.policy ?? {},
     seed: run.seed ?? 0,
     ahead: run.ahead ?? null,
@@ -86,7 +90,7 @@ export function policyOf(run: {
   readonly id: string
   readonly specification: Specification
 }): RunPolicy {
-  const { concurrency, timeoutMs, retry, setup, grade, policy, tags, imageDigest, ahead } =
+  const { concurrency, timeoutMs, retry, setup, grade, group, policy, tags, imageDigest, ahead } =
     run.specification
   const { total, ...timeout } = timeoutMs
   return compileRun(
@@ -94,6 +98,7 @@ export function policyOf(run: {
       ...{ concurrency, retry, policy, tags, setup: [...setup] },
       timeout: total === null ? timeout : { ...timeout, total },
       ...(grade === null ? {} : { grade }),
+      ...(group === undefined ? {} : { group }),
       ...(ahead === null ? {} : { ahead }),
     },
     { run: run.id, from: imageDigest },
@@ -115,7 +120,7 @@ export function differences(
   const fields: Record<string, { existing: unknown; requested: unknown }> = {}
   const before: Record<string, unknown> = identityOf(existing)
   const after: Record<string, unknown> = identityOf(requested)
-  for (const field of Object.keys(after)) {
+  for (const field of Object.keys({ ...before, ...after })) {
     if (canonical(before[field]) === canonical(after[field])) continue
     fields[field === 'imageDigest' ? 'from' : field] = {
       existing: before[field],

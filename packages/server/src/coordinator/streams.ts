@@ -23,6 +23,10 @@ export function resultStream(run: RunAddress): string {
   return `${streamPrefix(run)}results`
 }
 
+export function groupStream(run: RunAddress): string {
+  return `${streamPrefix(run)}groups`
+}
+
 export function taskStream(run: RunAddress): string {
   return `${streamPrefix(run)}tasks`
 }

@@ -22,14 +22,20 @@ export function reportOf(live: LiveRun, nowMs: number): RunReport {
   return {
     run: viewOf(live, nowMs),
     ...{ elapsedMs, perSecond, limiting, rewardMean, attempts, retries, causes, phases },
+    ...(facts.groups ? { groups: facts.groups } : {}),
   }
+}
+
+function countsOf({ open, complete, failed }: NonNullable<RunReport['groups']>) {
+  return { open, complete, failed }
 }
 
 function compose(record: RunRecord, facts: RunFacts, finishedAtMs: number | undefined): RunView {
   const { id, name, project, digest, createdAtMs, specification } = record
-  const { state, reason, counts, outcomes, flags } = facts
+  const { state, reason, counts, outcomes, flags, groups, policyVersion } = facts
   return {
-    ...{ id, name, project, state, digest, createdAtMs, counts, outcomes, flags },
+    ...{ id, name, project, state, digest, createdAtMs, counts, outcomes, flags, policyVersion },
+    ...(groups ? { groups: countsOf(groups) } : {}),
     ...(reason === null ? {} : { reason }),
     ...(finishedAtMs === undefined ? {} : { finishedAtMs }),
     concurrency: specification.concurrency,

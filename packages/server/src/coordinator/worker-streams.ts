@@ -177,6 +177,14 @@ export class WorkerStreams {
   }
 }
 
+/** A worker of a run that is over has nothing to do. */
+export const OVER: WorkerStream = {
+  receive() {},
+  lost() {},
+  left() {},
+  done: Promise.resolve(),
+}
+
 function holdsLease(run: Run, worker: string, lease: string, token: number): boolean {
   const of = attemptOfLease(lease)
   if (of?.token !== token || !isCurrent(run, of)) return false
@@ -211,13 +219,15 @@ export function leaseOf(
   task: { readonly taskJson: string | null; readonly taskBlob: string | null },
   names: { readonly episode: string; readonly world: 'main' | 'grade' },
 ): Lease {
-  const { token, phase, key, attempt, seed, policyVersion, sandbox } = offer
+  const { token, phase, key, group, member, attempt, seed, policyVersion, sandbox } = offer
   return {
     lease: leaseId(offer),
     token,
     phase,
     episode: names.episode,
     key,
+    group,
+    member,
     index: offer.episode,
     attempt,
     seed,

@@ -14,7 +14,9 @@ type RunRoutes =
   | 'pauseRun'
   | 'resumeRun'
   | 'deleteRun'
+  | 'setPolicyVersion'
   | 'getResults'
+  | 'getGroups'
   | 'getReport'
 
 /** Runs: all of it is the coordinator's. */
@@ -45,10 +47,17 @@ export function runHandlers(
       await coordinator.deleteRun(caller.project, nameOf(params))
       return undefined
     },
+    setPolicyVersion: ({ caller, params, body }) =>
+      coordinator.setPolicyVersion(caller.project, nameOf(params), body.version),
     getResults: ({ caller, params, query, signal }) => {
       const { after, limit, wait: waitMs } = query
       const wanted = defined({ after, limit, waitMs })
       return coordinator.getResults(caller.project, nameOf(params), wanted, { signal })
+    },
+    getGroups: ({ caller, params, query, signal }) => {
+      const { after, limit, wait: waitMs } = query
+      const wanted = defined({ after, limit, waitMs })
+      return coordinator.getGroups(caller.project, nameOf(params), wanted, { signal })
     },
     getReport: ({ caller, params, signal }) =>
       coordinator.getReport(caller.project, nameOf(params), { signal }),

@@ -1,0 +1,56 @@
+import { parseQuantile } from '@sandlot/protocol'
+import { CORE_LIMITS } from '../limits.ts'
+import { censoredQuantileMs } from '../report/censored.ts'
+import { type Decision, emit } from '../run/decision.ts'
+import { elapsedMs, ownClock, whenOwnClock } from '../run/own-clock.ts'
+import type { Run } from '../run/run.ts'
+
+/** Cuts every group that waited long enough for its last members. */
+export function expireCuts(decision: Decision): void {
+  const { run, nowMs } = decision
+  const { cuts } = run.index
+  if (run.status !== 'running' || cuts.size === 0) return
+  const afterMs = cutAfterMs(run, nowMs)
+  if (afterMs === null) return
+  let left: number = CORE_LIMITS.decisionsPerStep
+  for (let next = cuts.peek(); next && left-- > 0; next = cuts.peek()) {
+    if (ownClock(run, nowMs) - (next.armedAtMs ?? 0) < afterMs) return
+    emit(decision, { type: 'group_cut', group: next.name })
+  }
+}
+
+/** When the next cut is due, or has to be looked at; null: nothing waits for one. */
+export function cutDueMs(run: Run): number | null {
+  const { cuts, cutAfter } = run.index
+  const next = cuts.peek()
+  const cut = run.policy.group?.cut
+  if (!next || !cut || run.status !== 'running') return null
+  const armedAtMs = next.armedAtMs ?? 0
+  if (typeof cut.after === 'number') return whenOwnClock(run, armedAtMs + cut.after)
+  if (cutAfter === null) return run.nowMs
+  const againMs = cutAfter.atMs + CORE_LIMITS.quantileEveryMs
+  if (cutAfter.ms === null) return againMs
+  return Math.min(againMs, whenOwnClock(run, armedAtMs + cutAfter.ms) ?? againMs)
+}
+
+/** How long after the start of its last member a group is cut; null where too little was seen to say so. */
+function cutAfterMs(run: Run, nowMs: number): number | null {
+  const after = run.policy.group?.cut?.after
+  if (after === undefined || typeof after === 'number') return after ?? null
+  const { cutAfter } = run.index
+  if (cutAfter && nowMs - cutAfter.atMs < CORE_LIMITS.quantileEveryMs) return cutAfter.ms
+  const ms = membersQuantileMs(run, parseQuantile(after) ?? 1, nowMs)
+  run.index.cutAfter = { atMs: nowMs, ms }
+  return ms
+}
+
+/** What so large a share of the members takes at most. Those that still run are known to take longer than they have. */
+function membersQuantileMs(run: Run, share: number, nowMs: number): number | null {
+  const { ended, stopped } = run.totals.groups
+  if (ended.count < CORE_LIMITS.quantileSamplesMin) return null
+  const running: number[] = []
+  for (const episode of run.live.values()) {
+    if (episode.startedMs !== null) running.push(elapsedMs(run, episode, nowMs))
+  }
+  return censoredQuantileMs({ ended, stopped, running }, share)
+}
