@@ -77,7 +77,8 @@ export class GvisorContext {
   }
 
   async #prepare(): Promise<{ agentImage: string }> {
-    const { stateDirectory } = this.options
+    const { stateDirectory, agent } = this.options
+    await checkAgent(agent)
     const directories = [sandboxesDirectory(stateDirectory), sharedRoot(stateDirectory)]
     for (const directory of [...directories, this.emptyDirectory]) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -89,14 +90,16 @@ export class GvisorContext {
         cause,
       })
     })
-    await checkAgent(this.options.agent)
     return { agentImage: await agentImage(this.options) }
   }
 }
 
 /** Before any sandbox is started: with an older agent the first request that it doesn't know would fail, whenever that comes. */
 async function checkAgent(path: string): Promise<void> {
-  const revision = await fileRevision(path)
+  const revision = await fileRevision(path).catch((cause) => {
+    const message = `the guest agent can't be read: ${cause.message}`
+    throw new DriverError('unsupported', message, { hint: AGENT_MEND, cause })
+  })
   if (revision >= GUEST_REVISION) return
   throw new DriverError('unsupported', `the guest agent ${describeOld(path, revision)}`, {
     hint: AGENT_MEND,

@@ -54,6 +54,8 @@ describe.skipIf(reason !== '')(`sandboxes in gVisor${reason && `: ${reason}`}`, 
     const refusal = { code: 'unsupported', message: expect.stringContaining(agent) }
     await expect(each.driver.recover()).rejects.toMatchObject(refusal)
     await expect(each.driver.createBlank()).rejects.toMatchObject(refusal)
+    await using none = await setup({ agent: join(directory.path, 'nothing') })
+    await expect(none.driver.recover()).rejects.toMatchObject({ code: 'unsupported' })
     const findings = await each.driver.probe()
     expect(findings.find(({ name }) => name === 'guest agent')).toMatchObject({
       ok: false,
