@@ -48,8 +48,11 @@ export const SERVER_LIMITS = {
   lastStatsMs: 1_000,
   /** Ending a world and opening the grader's. */
   gradeWorldMs: 30_000,
-  /** A guest that is out of reach: how long to wait to hear how its sandbox ended. */
-  fateMs: 5_000,
+  /**
+   * A guest that is out of reach: how long to wait to hear how its sandbox ended. The kernel takes its time to free gigabytes, and until
+   * then it isn't known that their sandbox broke its own limit.
+   */
+  fateMs: 30_000,
   /** Endings that are remembered, and for how long. */
   endings: 10_000,
   endingMs: 60 * 60_000,

@@ -103,6 +103,16 @@ test('a template whose memory can not be restored here any more is prepared agai
   expect(await saved(at)).not.toEqual(before)
 })
 
+test('what takes more memory than there is says so, and not that a sandbox is gone', async () => {
+  await using at = await startTestDaemon(server(() => ({ exitCode: 1 })))
+  const preparing = prepare(at, { start: ['serve'], ready: { command: ['no'] } })
+  await until(() => at.driver.machine.all().some(({ dressed }) => dressed))
+  for (const { hostId } of at.driver.machine.all()) at.driver.kill(hostId, 'oom_limit')
+  const { error } = await preparing
+  expect(error).toMatchObject({ code: 'image_build_failed' })
+  expect(error.message).toBe('what start began took more than 1 GiB of memory')
+})
+
 test('what never gets ready leaves nothing, and says what start said', async () => {
   await using at = await startTestDaemon(
     server(({ argv }) =>

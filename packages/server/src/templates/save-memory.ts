@@ -1,7 +1,8 @@
-import { completeResources, newId, SandlotError } from '@sandlot/protocol'
+import { completeResources, formatSize, newId, SandlotError } from '@sandlot/protocol'
 import { idFromKey } from '../id-from-key.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import { BUILD } from '../node/owners.ts'
+import type { SandboxEnded } from '../node/port.ts'
 import type { SnapshotServices } from '../snapshots/take.ts'
 import { takeMemory } from '../snapshots/take-memory.ts'
 import { beginStart } from './begin-start.ts'
@@ -72,9 +73,22 @@ async function save(
       ...(onRestore ? { onRestore } : {}),
     }
     return (await takeMemory(services, { project, lent, body, id, waitMs, signal })).id
+  } catch (error) {
+    throw meaning(error, resources.memory.limit)
   } finally {
     await node.release({ sandbox, reason: 'its memory is saved, or it could not be' })
   }
+}
+
+/** Nobody knows the sandbox: what ended it is said of what was started in it. */
+function meaning(error: unknown, limitBytes: number): unknown {
+  const ending = error instanceof SandlotError ? error.details?.ending : undefined
+  if ((ending as SandboxEnded | undefined)?.kind !== 'oom_limit') return error
+  const message = `what start began took more than ${formatSize(limitBytes)} of memory`
+  return new SandlotError('image_build_failed', message, {
+    hint: 'Give the template more: `resources.memory`.',
+    cause: error,
+  })
 }
 
 async function isRestorable(
