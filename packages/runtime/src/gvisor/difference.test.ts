@@ -225,7 +225,7 @@ for ns in (${times.join()}): os.close(os.open(f'/t{ns}', os.O_CREAT)); os.utime(
 
     await shell(sandbox, 'truncate -s 9223372036854775807 /long')
     await expect(each.extend(each.base, sandbox)).rejects.toMatchObject({
-      code: 'too_large',
+      code: 'image_source_invalid',
       message: expect.stringContaining('/long is'),
     })
     await shell(sandbox, 'rm /long')

@@ -1,5 +1,7 @@
 /** What a sandbox changed becomes one layer more over what it was started from. */
+
 import { join } from 'node:path'
+import { GuestError } from '../guest/guest-error.ts'
 import type { BuiltImage } from './build.ts'
 import { LayerTooLarge } from './erofs/block-file.ts'
 import type { Image } from './image.ts'
@@ -39,13 +41,19 @@ export async function extendImage(
     return await publishImage(built, { ...extending, directory, source, intermediate: false })
   } catch (cause) {
     if (isDiskFull(cause)) throw diskFull(files.directory, cause)
-    if (!(cause instanceof TarError || cause instanceof LayerTooLarge)) throw cause
+    if (!isUnholdable(cause)) throw cause
     throw sourceInvalid(
       `The sandbox has something that no layer can hold: ${cause.message}.`,
       'Remove it in the sandbox, or leave it out.',
       cause,
     )
   }
+}
+
+/** Said by the agent of what it saw, or found in what it sent. */
+function isUnholdable(cause: unknown): cause is Error {
+  if (cause instanceof GuestError) return cause.code === 'too_large'
+  return cause instanceof TarError || cause instanceof LayerTooLarge
 }
 
 async function withLayer(
