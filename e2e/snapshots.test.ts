@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Sandbox } from 'sandlot'
+import { Image, Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
@@ -105,5 +105,36 @@ await story('filesystem snapshots', { pool: 1 }, (given) => {
     }
     expect(await given.client.snapshots.get(whole.id)).toMatchObject({ id: whole.id })
     await sandbox.stop()
+  })
+
+  test('extended attributes are warned of, by path', async () => {
+    const mark = (path: string) => [
+      'python3',
+      '-c',
+      `import os; os.setxattr('${path}', 'user.x', b'1')`,
+    ]
+    const warning = (path: string) =>
+      `extended attributes are not kept in layers: "${path}" (user.x)`
+    const log: string[] = []
+    const image = await given.client.images.build(
+      Image.fromId(given.image).run(`echo ${Date.now()} > /marked`).run(mark('/marked')),
+      { onLog: (line) => log.push(line) },
+    )
+    expect(log.filter((line) => line.includes('attributes'))).toEqual([
+      expect.stringContaining(warning('/marked')),
+    ])
+    await using sandbox = await given.client.sandboxes.create({ from: image.id })
+    expect((await sandbox.snapshot({ kind: 'filesystem' })).warnings).toBeUndefined()
+    // On a directory of the image too, and on a file with holes.
+    await sandbox.exec('truncate -s 8M /sparse')
+    for (const path of ['/etc', '/sparse']) await sandbox.exec(mark(path))
+    const { environment } = given.daemon
+    const taken = await runCommand(['sandbox', 'snapshot', sandbox.id], { environment })
+    const { warnings } = await given.client.snapshots.get(taken.stdout.trim())
+    expect([...(warnings ?? [])].sort()).toEqual([warning('/etc'), warning('/sparse')])
+    for (const path of ['/etc', '/sparse']) expect(taken.stderr).toContain(warning(path))
+    for await (const { id, sandbox: of } of given.client.snapshots.list()) {
+      if (of === sandbox.id) await given.client.snapshots.delete(id)
+    }
   })
 })

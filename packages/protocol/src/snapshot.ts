@@ -49,6 +49,8 @@ export const snapshotView = z.object({
   createdAtMs: z.number(),
   lastUsedAtMs: z.number().optional(),
   hidden: z.boolean().optional(),
+  /** What of the sandbox's files it doesn't have, such as extended attributes: a line each. */
+  warnings: z.array(z.string()).optional(),
   /** What a machine must have to restore it. Of memory snapshots alone. */
   needs: z
     .object({

@@ -1,5 +1,6 @@
 //! Thin, checked coverings of system calls; nothing here decides anything.
 
+pub mod attributes;
 pub mod capabilities;
 pub mod changes;
 pub mod directory;

@@ -23,6 +23,7 @@ export async function snapshotCommand(id: string, options: SnapshotCommandOption
     tags: pairs(tag, '--tag'),
     exclude: [...exclude],
   })
+  for (const line of snapshot.warnings ?? []) note(line)
   printLine(snapshot.id)
 }
 

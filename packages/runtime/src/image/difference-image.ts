@@ -18,6 +18,8 @@ export interface Extending {
   readonly files: ImageFiles
   readonly now: () => number
   readonly signal: AbortSignal
+  /** Gets what of the difference the image can't have, a line each. */
+  readonly onWarning: (line: string) => void
 }
 
 /**
@@ -29,12 +31,12 @@ export async function extendImage(
   difference: AsyncIterable<Uint8Array>,
   extending: Extending,
 ): Promise<Image> {
-  const { files, signal } = extending
+  const { files, signal, onWarning } = extending
   try {
     using place = files.ownPlace()
     await using temporary = await files.temporary(place.name)
     const { path: directory } = temporary
-    const built = await withLayer(parent, difference, directory, signal)
+    const built = await withLayer(parent, difference, { directory, signal, onWarning })
     signal.throwIfAborted()
     if (!built) return parent
     const source = { kind: 'id', id: parent.id } as const
@@ -59,11 +61,10 @@ function isUnholdable(cause: unknown): cause is Error {
 async function withLayer(
   { layers, config }: Image,
   difference: AsyncIterable<Uint8Array>,
-  directory: string,
-  signal: AbortSignal,
+  { directory, signal, onWarning }: Pick<Extending, 'signal' | 'onWarning'> & { directory: string },
 ): Promise<BuiltImage | undefined> {
   const path = join(directory, 'difference.erofs')
-  const written = await writeTarLayer(difference, { path, settled: true, onLog: () => {} })
+  const written = await writeTarLayer(difference, { path, settled: true, onLog: onWarning })
   if (written.root.children.size === 0) return undefined
   const { digest, sizeBytes } = written
   const all = [...layers, { path, digest, sizeBytes }]

@@ -90,6 +90,8 @@ export interface ExtendRequest {
   readonly parent: string
   /** Read once. */
   readonly difference: AsyncIterable<Uint8Array>
+  /** Gets what of it the image can't have, such as extended attributes: a line each, a bounded number. */
+  readonly onWarning?: (line: string) => void
 }
 
 export interface LayerProblem {
@@ -155,13 +157,17 @@ class FileImageStore implements ImageStore {
     return image
   }
 
-  async extend({ parent, difference }: ExtendRequest, wait: ImageWait = {}): Promise<Image> {
+  async extend(
+    { parent, difference, onWarning }: ExtendRequest,
+    wait: ImageWait = {},
+  ): Promise<Image> {
     using pinned = await this.pin(parent)
     const { signal: closing } = this.#closing
     const image = await extendImage(pinned.image, difference, {
       files: this.#files,
       now: this.#options.now ?? Date.now,
       signal: wait.signal ? AbortSignal.any([wait.signal, closing]) : closing,
+      onWarning: onWarning ?? (() => {}),
     })
     this.#collector.collectSoon()
     return image

@@ -3,7 +3,7 @@ import { listErofs, type TarMember, tarArchive, temporaryDirectory } from '@sand
 import { expect, test } from 'vitest'
 import { run } from '../process/run.ts'
 import { TarError } from './tar/header.ts'
-import { type TarLayerOptions, type WrittenLayer, writeTarLayer } from './tar-layer.ts'
+import { type TarLayerOptions, type WrittenTarLayer, writeTarLayer } from './tar-layer.ts'
 
 async function* stream(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
@@ -13,7 +13,7 @@ async function write(
   directory: string,
   members: readonly TarMember[],
   options: Partial<TarLayerOptions> = {},
-): Promise<WrittenLayer & { path: string }> {
+): Promise<WrittenTarLayer & { path: string }> {
   const path = join(directory, `${Math.random()}.erofs`)
   const layer = await writeTarLayer(stream(tarArchive(members)), {
     path,
@@ -24,6 +24,31 @@ async function write(
 }
 
 const MOUNT_POINTS = ['dev', 'proc', 'run', 'sys', 'tmp']
+
+test('extended attributes are told by path, since no layer has them', async () => {
+  await using directory = await temporaryDirectory()
+  const log: string[] = []
+  const { warnings } = await write(
+    directory.path,
+    [
+      { path: './usr/bin/ping', pax: { 'SCHILY.xattr.security.capability': '\x01\x00' } },
+      { path: 'plain' },
+      { path: 'data/', pax: { 'LIBARCHIVE.xattr.user.a=b': 'YQ', 'SCHILY.xattr.user.\u00ff': '' } },
+    ],
+    { onLog: (line) => log.push(line) },
+  )
+  expect(warnings).toEqual([
+    'extended attributes are not kept in layers: "/usr/bin/ping" (security.capability)',
+    'extended attributes are not kept in layers: "/data" (user.a, user.\\xff)',
+  ])
+  expect(log).toEqual(warnings)
+  const many = Array.from({ length: 25 }, (_, n) => ({
+    ...{ path: `${n}`, pax: { 'SCHILY.xattr.user.x': '' } },
+  }))
+  const told = (await write(directory.path, many)).warnings
+  expect(told).toHaveLength(21)
+  expect(told.at(-1)).toBe('… and of 5 more files')
+})
 
 test('a layer holds what the tar holds', async () => {
   await using directory = await temporaryDirectory()

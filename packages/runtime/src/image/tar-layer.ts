@@ -3,6 +3,7 @@ import { ErofsImageFile, type FinishedImage } from './erofs/image-file.ts'
 import { type DirectoryInode, type Inode, newDirectory, newWhiteout } from './erofs/inode.ts'
 import { LayerTree } from './layer-tree.ts'
 import { imageLimits } from './limits.ts'
+import { LostAttributes } from './lost-attributes.ts'
 import { TarError } from './tar/header.ts'
 import { printable, readTar, type TarEntry } from './tar/reader.ts'
 import { finishTree } from './tree-layer.ts'
@@ -33,6 +34,11 @@ export interface WrittenLayer extends FinishedImage {
   readonly root: DirectoryInode
 }
 
+export interface WrittenTarLayer extends WrittenLayer {
+  /** What of the archive the layer can't have, a line each; the log has them too. */
+  readonly warnings: readonly string[]
+}
+
 const NEVER = new AbortController().signal
 
 /** Where every world mounts something; an image need not have them. */
@@ -42,15 +48,17 @@ const MOUNT_POINTS = { dev: 0o755, proc: 0o555, run: 0o755, sys: 0o555, tmp: 0o1
 export async function writeTarLayer(
   chunks: AsyncIterable<Uint8Array>,
   options: TarLayerOptions,
-): Promise<WrittenLayer> {
+): Promise<WrittenTarLayer> {
   await using file = await ErofsImageFile.create(options.path, imageLimits.layerBytesMax)
   const over = options.ociWhiteouts ? (options.below ?? newDirectory()) : undefined
   const tree = new LayerTree({ over })
   const whiteouts = new Whiteouts()
+  const lost = new LostAttributes()
   for await (const entry of readTar(chunks)) {
     if (options.excludes?.(entry.path.replace(/^(\.?\/)+|\/+$/g, ''))) continue
     if (options.ociWhiteouts && whiteouts.take(entry.path, tree)) continue
     await put(entry, tree, file, options)
+    lost.note(entry)
   }
   whiteouts.apply(tree)
   if (!options.settled) {
@@ -59,7 +67,9 @@ export async function writeTarLayer(
   }
   if (options.volatileAfterSeconds !== undefined)
     settleTimes(tree.root, options.volatileAfterSeconds)
-  return await finishTree(file, tree.root, options.signal ?? NEVER)
+  const { warnings } = lost
+  for (const line of warnings) options.onLog(line)
+  return { ...(await finishTree(file, tree.root, options.signal ?? NEVER)), warnings }
 }
 
 async function put(

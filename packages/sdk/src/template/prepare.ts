@@ -155,6 +155,7 @@ async function ran(
   })
   await step.run({ sandbox })
   const taken = await sandbox.snapshot({ kind: 'filesystem', name, hidden: true, ...waiting })
+  for (const line of taken.warnings ?? []) options.onLog?.(line)
   return Image.fromId(taken.id)
 }
 

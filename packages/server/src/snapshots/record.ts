@@ -34,6 +34,8 @@ export const snapshotRecord = z.object({
   sizeBytes: z.number(),
   createdAtMs: z.number(),
   lastUsedAtMs: z.number().optional(),
+  /** What of its sandbox's files it doesn't have. */
+  warnings: z.array(z.string()).exactOptional(),
   hidden: z.boolean().optional(),
   /** Of the kind `memory`. */
   memory: memoryRecord.optional(),

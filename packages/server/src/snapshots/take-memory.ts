@@ -61,7 +61,7 @@ async function take(
   const { node, snapshots, now } = services
   const { project, lent, body, id, checkpoint, signal } = taking
   const { name, tags = {}, hidden, onRestore } = body
-  const { image, from, sizeBytes } = await takeFiles(services, lent, [], signal)
+  const { image, from, sizeBytes, warnings } = await takeFiles(services, lent, [], signal)
   const saved = await node.sandboxes.memory.save(entry, checkpoint)
   const { image: below, resources, env, workdir, user } = entry.record
   await tryOut(services, entry.record, taking)
@@ -79,6 +79,7 @@ async function take(
     sandbox: lent.id,
     sizeBytes: sizeBytes + saved.sizeBytes,
     createdAtMs: now(),
+    ...(warnings.length > 0 ? { warnings } : {}),
     ...(hidden ? { hidden } : {}),
     memory: {
       ...{ checkpoint, below, resources, runtime, cpuFeatures, env, workdir, user },

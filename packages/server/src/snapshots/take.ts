@@ -43,7 +43,7 @@ async function take(
   { call, body, id, lent }: Taking,
 ): Promise<SnapshotRecord> {
   const { name, tags = {}, exclude = [], hidden } = body
-  const { from, image, sizeBytes } = await takeFiles(services, lent, exclude, call.signal)
+  const { from, image, sizeBytes, warnings } = await takeFiles(services, lent, exclude, call.signal)
   return await services.snapshots.add({
     id,
     project: call.caller.project,
@@ -55,6 +55,7 @@ async function take(
     sandbox: lent.id,
     sizeBytes,
     createdAtMs: services.now(),
+    ...(warnings.length > 0 ? { warnings } : {}),
     ...(hidden ? { hidden } : {}),
   })
 }
@@ -65,6 +66,8 @@ export interface TakenFiles {
   readonly from: string
   /** That the image adds to the one below. */
   readonly sizeBytes: number
+  /** What of them it can't have. */
+  readonly warnings: string[]
 }
 
 /** An image of a sandbox's files, which stays while snapshots are being made. */
@@ -78,8 +81,10 @@ export async function takeFiles(
   if (!entry) throw new SandlotError('sandbox_gone', `the sandbox ${lent.id} has ended`)
   const { image: below, from = below } = entry.record
   const difference = lent.guest.tar.difference('main', { exclude: [...exclude] }, { signal })
-  const image = await images.extend({ parent: below, difference }, { signal })
-  return { image, from, sizeBytes: addedBytes(image, await images.get(below)) }
+  const warnings: string[] = []
+  const onWarning = (line: string) => void warnings.push(line)
+  const image = await images.extend({ parent: below, difference, onWarning }, { signal })
+  return { image, from, sizeBytes: addedBytes(image, await images.get(below)), warnings }
 }
 
 /** Of layers that the parent doesn't have. */

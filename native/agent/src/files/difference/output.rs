@@ -1,5 +1,6 @@
 //! The tar on its way into the pipe, in large pieces: one for each small file would cost more than the file.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::failure::{Failure, Outcome};
@@ -20,7 +21,7 @@ impl<'a> Output<'a> {
         Output { to, buffer: Vec::with_capacity(BUFFER_BYTES), entries: 0 }
     }
 
-    pub fn head(&mut self, entry: &Entry, extra: &[(&str, &[u8])]) -> Outcome<()> {
+    pub fn head(&mut self, entry: &Entry, extra: &[(String, Vec<u8>)]) -> Outcome<()> {
         self.entries += 1;
         write_header_with(&mut self.buffer, entry, extra);
         self.flush_if_full()

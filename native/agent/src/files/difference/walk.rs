@@ -14,6 +14,7 @@ use crate::files::failed;
 use crate::files::tar::{BLOCK_BYTES, Entry, Type};
 use crate::limits::{DEPTH_MAX, LAYER_FILE_BYTES_MAX};
 use crate::pack::{self, Map};
+use crate::sys::attributes::attribute_names;
 use crate::sys::fd::{Fd, open_at, seek};
 use crate::sys::stat::{Kind, Stat};
 
@@ -117,6 +118,8 @@ impl<'a> Walk<'a> {
         let stat = Stat::of(level.shown.raw()).map_err(|errno| failed(errno, &full))?;
         let below = level.below.as_ref().and_then(|below| Stat::of(below.raw()).ok());
         let unchanged = below.is_some_and(|below| stat.has_same_attributes(&below));
+        // Nothing below has any: it was given them.
+        let unchanged = unchanged && attribute_names(level.shown.raw()).is_empty();
         level.pending = Some(described(Type::Directory, full, &stat));
         self.open.push(level);
         if unchanged { Ok(()) } else { self.tell_pending() }
@@ -147,7 +150,8 @@ impl<'a> Walk<'a> {
             }
             seek(&file, 0).map_err(|errno| failed(errno, &entry.name))?;
         }
-        self.head(&Entry { size, ..entry.clone() })?;
+        self.tell_pending()?;
+        self.output.head(&Entry { size, ..entry.clone() }, &records_of(&file))?;
         self.output.copy(&file, size, &entry.name)?;
         self.output.pad(size)
     }
@@ -155,12 +159,11 @@ impl<'a> Walk<'a> {
     fn sparse(&mut self, file: &Fd, map: &DataMap, entry: Entry, size: u64) -> Outcome<()> {
         let text = map.text();
         let whole = alloc::format!("{size}");
-        let records: [(&str, &[u8]); 4] = [
-            ("GNU.sparse.major", b"1"),
-            ("GNU.sparse.minor", b"0"),
-            ("GNU.sparse.name", &entry.name),
-            ("GNU.sparse.realsize", whole.as_bytes()),
-        ];
+        let mut records = records_of(file);
+        records.push((String::from("GNU.sparse.major"), b"1".to_vec()));
+        records.push((String::from("GNU.sparse.minor"), b"0".to_vec()));
+        records.push((String::from("GNU.sparse.name"), entry.name.clone()));
+        records.push((String::from("GNU.sparse.realsize"), whole.into_bytes()));
         let stored = text.len() as u64 + map.data_bytes();
         self.tell_pending()?;
         self.output.head(&Entry { size: stored, ..entry.clone() }, &records)?;
@@ -213,7 +216,7 @@ impl<'a> Walk<'a> {
     fn tell_pending(&mut self) -> Outcome<()> {
         for level in &mut self.open {
             if let Some(entry) = level.pending.take() {
-                self.output.head(&entry, &[])?;
+                self.output.head(&entry, &records_of(&level.shown))?;
             }
         }
         Ok(())
@@ -229,6 +232,12 @@ fn too_long(path: &[u8], size: u64) -> Failure {
             "/{shown} is {length} GiB long, holes included; a file of a layer has {most} GiB at most"
         ),
     )
+}
+
+/// Names of extended attributes, as star writes them, without their values: a layer can't have them, and who makes it says so.
+fn records_of(file: &Fd) -> Vec<(String, Vec<u8>)> {
+    let names = attribute_names(file.raw());
+    names.iter().map(|name| (format!("SCHILY.xattr.{name}"), Vec::new())).collect()
 }
 
 fn described(kind: Type, mut name: Vec<u8>, stat: &Stat) -> Entry {

@@ -1,4 +1,5 @@
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{BLOCK_BYTES, Entry, Type};
@@ -10,7 +11,7 @@ pub fn write_header(out: &mut Vec<u8>, entry: &Entry) {
 }
 
 /// As above, with more records in the pax header.
-pub fn write_header_with(out: &mut Vec<u8>, entry: &Entry, more: &[(&str, &[u8])]) {
+pub fn write_header_with(out: &mut Vec<u8>, entry: &Entry, more: &[(String, Vec<u8>)]) {
     const LARGEST_OCTAL: u64 = (1 << 33) - 1;
     const LARGEST_ID: u32 = (1 << 21) - 1;
     let mut records = Vec::new();

@@ -24,6 +24,8 @@ const TYPES: Readonly<Record<string, TarEntry['type']>> = {
   '6': 'fifo',
 }
 
+const ATTRIBUTES_MAX = 16
+
 export interface TarEntry {
   readonly type:
     | 'file'
@@ -44,6 +46,8 @@ export interface TarEntry {
   readonly deviceMajor: number
   readonly deviceMinor: number
   readonly sizeBytes: number
+  /** Names of its extended attributes, such as `user.mime_type` and `security.capability`. */
+  readonly attributes: readonly string[]
   /** To be read before the next entry is asked for; what isn't read is skipped. */
   readonly content: AsyncIterable<Uint8Array>
 }
@@ -159,7 +163,18 @@ function toEntry(
     deviceMinor: header.deviceMinor,
     // The other kinds are headers alone, whatever their size field says.
     sizeBytes: type === 'file' ? (sparse?.sizeBytes ?? storedSize(header, pax, path)) : 0,
+    attributes: attributesOf(pax),
   }
+}
+
+/** As star and GNU tar write them, or as bsdtar does besides. */
+function attributesOf(pax: ReadonlyMap<string, string>): readonly string[] {
+  const names = new Set<string>()
+  for (const key of pax.keys()) {
+    const name = /^(?:SCHILY|LIBARCHIVE)\.xattr\.(.+)$/s.exec(key)?.[1]
+    if (name !== undefined && names.size < ATTRIBUTES_MAX) names.add(printable(name).slice(1, -1))
+  }
+  return [...names]
 }
 
 function storedBytes({ type, path }: Omit<TarEntry, 'content'>, found: FoundHeader): number {
