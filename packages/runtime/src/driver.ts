@@ -244,7 +244,7 @@ export interface RuntimeDriver extends AsyncDisposable {
 
   /**
    * Starts a sandbox that has no image yet, or restores one from a checkpoint and holds it; while that goes on its processes may run for
-   * a moment. Fails with `create_failed`; from a checkpoint also with `snapshot_incompatible`, which names the difference and is found
+   * a moment, with the machine id and seed that it keeps. Fails with `create_failed`; from a checkpoint also with `snapshot_incompatible`, which names the difference and is found
    * before anything is started, or with `unsupported` without the capability `memorySnapshot`.
    */
   createBlank(options?: BlankOptions): Promise<Blank>
@@ -278,7 +278,10 @@ export interface RuntimeDriver extends AsyncDisposable {
     options: CheckpointOptions,
   ): Promise<CheckpointFacts>
 
-  /** The same result as `createBlank` from a checkpoint and `checkout`, as often as wanted. */
+  /**
+   * The same result as `createBlank` from a checkpoint and `checkout`, as often as wanted. Each is one of its own for all that runs in it,
+   * but under the id of what was saved it is that sandbox: it keeps its machine id and seed.
+   */
   restore(spec: SandboxSpec, directory: string, wait?: Wait): Promise<Sandbox>
 
   /** What it uses now. */

@@ -36,6 +36,8 @@ export const RUNTIME_LIMITS = {
   helperGraceMs: 5_000,
   /** The agent's image: the agent and its mount points. */
   agentImageBytesMax: 64 * 2 ** 20,
+  /** The image of what tells one sandbox from its copies. */
+  identityImageBytesMax: 64 * 2 ** 10,
   /** Layers of one sandbox: as many as an agent takes. */
   layersMax: 128,
   /** Of the pipes to and from an agent; less where the machine allows less. */

@@ -9,7 +9,7 @@
 mod account;
 mod child;
 mod explain;
-mod identity;
+mod host_name;
 mod jobs;
 pub mod message;
 mod open;
@@ -124,7 +124,7 @@ impl Keeper {
     }
 
     fn rename(&mut self, message: &Message<'_>) -> Outcome<()> {
-        identity::renew(&pack::parse_map(message.body)?)?;
+        host_name::renew(&pack::parse_map(message.body)?)?;
         self.link.say(Tag::Done, message.serial, &pack::map().finish());
         Ok(())
     }

@@ -5,9 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::identity::SEED;
 use super::message::Message;
-use super::prepare::{Prepared, directory, tmpfs};
+use super::prepare::{Prepared, SEED, directory, tmpfs};
 use super::spawn::Limits;
 use crate::failure::{Failure, Outcome};
 use crate::pack::{self, Fields};
@@ -16,7 +15,7 @@ use crate::sys::fd::{self, Fd, write_all_blocking};
 use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
 use crate::sys::process::{self, Processors};
 use crate::sys::stat::{Kind, Stat};
-use crate::worlds::paths::{NEW_ROOT, ROOT, STAGE};
+use crate::worlds::paths::{IDENTITY, NEW_ROOT, ROOT, STAGE};
 
 /// The body is the request as it came, checked by the agent; extras: `upper`, `lowers`.
 pub fn open(message: &Message<'_>, prepared: &Prepared) -> Outcome<Limits> {
@@ -31,10 +30,12 @@ pub fn open(message: &Message<'_>, prepared: &Prepared) -> Outcome<Limits> {
             .map_err(|errno| Failure::system(errno, format!("move of /{name}")))?;
     }
     mount_shared_memory(&root, &fields)?;
-    show_in_etc(&root, "hosts", fields.optional_bytes("hosts")?)?;
-    show_in_etc(&root, "machine-id", fields.optional_bytes("machineId")?)?;
-    if let Some(seed) = fields.optional_bytes("seed")? {
-        cover(&format!("{root}/dev/{SEED}"), SEED, seed)?;
+    if let Some(hosts) = fields.optional_bytes("hosts")? {
+        show_in_etc(&root, "hosts", &stage_file("hosts", hosts)?)?;
+    }
+    if fields.optional_flag("identity")?.unwrap_or(false) {
+        show_in_etc(&root, "machine-id", &format!("{IDENTITY}/machine-id"))?;
+        cover(&format!("{root}/dev/{SEED}"), &format!("{IDENTITY}/seed"))?;
     }
     mount::pivot(NEW_ROOT.as_bytes()).map_err(|errno| Failure::system(errno, "pivot_root"))?;
     mount::make_read_only(b"/", NO_SUID_DEV_EXEC)
@@ -98,10 +99,7 @@ fn show_memory(meminfo: &Fd, fields: &Fields<'_>) -> Outcome<()> {
 }
 
 /// Bound over the image's file, so that it is no change of the world's own layer where one exists.
-fn show_in_etc(root: &str, name: &str, content: Option<&[u8]>) -> Outcome<()> {
-    let Some(content) = content else {
-        return Ok(());
-    };
+fn show_in_etc(root: &str, name: &str, source: &str) -> Outcome<()> {
     let no_follow = libc::AT_SYMLINK_NOFOLLOW;
     let etc = format!("{root}/etc");
     match Stat::at(libc::AT_FDCWD, etc.as_bytes(), no_follow).map(|stat| stat.kind()) {
@@ -119,17 +117,21 @@ fn show_in_etc(root: &str, name: &str, content: Option<&[u8]>) -> Outcome<()> {
         }
         _ => return Ok(()),
     }
-    cover(&place, name, content)
+    cover(&place, source)
 }
 
-fn cover(place: &str, name: &str, content: &[u8]) -> Outcome<()> {
-    let source = format!("{STAGE}/{name}");
+fn stage_file(name: &str, content: &[u8]) -> Outcome<String> {
+    let path = format!("{STAGE}/{name}");
     let flags = libc::O_CREAT | libc::O_WRONLY;
-    let file = fd::open(source.as_bytes(), flags, 0o644)
-        .map_err(|errno| Failure::system(errno, format!("staged {name}")))?;
+    let file = fd::open(path.as_bytes(), flags, 0o644)
+        .map_err(|errno| Failure::system(errno, path.clone()))?;
     write_all_blocking(file.raw(), content);
+    Ok(path)
+}
+
+fn cover(place: &str, source: &str) -> Outcome<()> {
     mount::bind(source.as_bytes(), place.as_bytes())
-        .map_err(|errno| Failure::system(errno, format!("bind of {name}")))
+        .map_err(|errno| Failure::system(errno, format!("bind of {source}")))
 }
 
 /// The last things that need more than a container's capabilities; then they are gone for good,

@@ -3,7 +3,6 @@
 
 use alloc::format;
 
-use super::identity::SEED;
 use super::jobs::Jobs;
 use super::spawn::Ceilings;
 use crate::failure::{Failure, Outcome};
@@ -13,6 +12,9 @@ use crate::sys::fd::{self, Fd, open};
 use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
 use crate::sys::process::{self, Processors, signals};
 use crate::worlds::paths::{NEW_ROOT, ROOT, STAGE};
+
+/// In the `/dev` of each world; empty unless the sandbox may be copied.
+pub const SEED: &str = "sandlot-seed";
 
 const NAMESPACES: i32 =
     libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;

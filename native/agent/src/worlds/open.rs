@@ -36,6 +36,9 @@ impl Agent {
         if limits.on_disk && !is_mounted(disk.as_bytes(), device(b"/")) {
             return Err(nothing_mounted(disk.as_bytes()));
         }
+        if limits.identity && !is_mounted(paths::IDENTITY.as_bytes(), device(b"/")) {
+            return Err(nothing_mounted(paths::IDENTITY.as_bytes()));
+        }
         let world = match self.find_world(name.as_bytes()) {
             Ok(world) => world,
             Err(_) => self.prepare_world(&name)?,
@@ -109,6 +112,8 @@ impl Agent {
 struct Limits {
     /// The writable layer is a file system that the host mounted, with a size of its own; else one in memory is made.
     on_disk: bool,
+    /// The sandbox may be copied, and the world shows who it is.
+    identity: bool,
     upper_bytes: u64,
     upper_inodes: u64,
     pids_max: u64,
@@ -126,14 +131,13 @@ impl Limits {
                 return Err(Failure::invalid(format!("{key} is 0")));
             }
         }
-        for key in ["hosts", "machineId", "seed"] {
-            fields.optional_bytes(key)?;
-        }
+        fields.optional_bytes("hosts")?;
         fields.optional_number("memoryTotalBytes")?;
         fields.optional_number("cpus")?;
         fields.optional_number("fileBytesMax")?;
         Ok(Limits {
             on_disk: fields.optional_flag("disk")?.unwrap_or(false),
+            identity: fields.optional_flag("identity")?.unwrap_or(false),
             upper_bytes: fields.number("upperBytes")?,
             upper_inodes: fields.number("upperInodes")?,
             pids_max: fields.number("pidsMax")?,

@@ -11,6 +11,8 @@ pub const NEW_ROOT: &str = "/root";
 /// The world's root below that.
 pub const ROOT: &str = "/w";
 pub const LAYERS: &str = "/img/";
+/// What the host mounts where the sandbox may be copied: `machine-id` and `seed`, others in each copy.
+pub const IDENTITY: &str = "/identity";
 const DISKS: &str = "/disk";
 
 /// The writable layer of a world: `u` holds its files, `w` is the overlay's own.

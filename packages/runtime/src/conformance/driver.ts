@@ -3,6 +3,7 @@ import { commandTests } from './command-tests.ts'
 import { differenceTests } from './difference-tests.ts'
 import { diskTests } from './disk-tests.ts'
 import type { DriverHarness, OpenedDriver } from './harness.ts'
+import { identityTests } from './identity-tests.ts'
 import { lifeTests } from './life-tests.ts'
 import { limitTests } from './limit-tests.ts'
 import { memoryTests } from './memory-tests.ts'
@@ -34,6 +35,7 @@ export function driverConformance(harness: DriverHarness): void {
     describe('disks', () => diskTests(harness, driverTest))
     describe('worlds', () => worldTests(harness, driverTest))
     describe('memory', () => memoryTests(harness, driverTest))
+    describe('identity', () => identityTests(harness, driverTest))
     describe('restored ahead', () => restoredBlankTests(harness, driverTest))
     describe('differences', () => differenceTests(harness, driverTest))
     describe('recovery', () => recoverTests(harness, driverTest))

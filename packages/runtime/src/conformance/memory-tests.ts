@@ -1,29 +1,16 @@
 import { access } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { RuntimeDriver, Sandbox } from '../driver.ts'
+import type { Sandbox } from '../driver.ts'
 import { askCounter, startCounter } from './counter.ts'
 import type { DriverTest } from './driver.ts'
 import { type DriverHarness, readText, shell, shellSpec, specFor } from './harness.ts'
+import { memoryTestOf } from './memory-test.ts'
 import { SHELL } from './shell-texts.ts'
 
 const CLONES = 10
 
-/** Drivers without the capability refuse; those with it have real processes that go on. */
 export function memoryTests(harness: DriverHarness, driverTest: DriverTest): void {
-  /** Gives the test a place for checkpoints, where the driver takes any. */
-  const memoryTest = (
-    name: string,
-    body: (driver: RuntimeDriver, path: (name: string) => string) => Promise<void>,
-  ) =>
-    driverTest(name, async ({ driver, directory }) => {
-      if (driver.capabilities.memorySnapshot) return body(driver, (each) => join(directory, each))
-      const sandbox = await driver.create(checkpointable())
-      const options = { leaveRunning: true }
-      const refused = { code: 'unsupported' }
-      await expect(driver.checkpoint(sandbox, '/none', options)).rejects.toMatchObject(refused)
-      await expect(driver.restore(checkpointable(), '/none')).rejects.toMatchObject(refused)
-    })
+  const memoryTest = memoryTestOf(harness, driverTest)
   const checkpointable = (over: Parameters<typeof specFor>[1] = {}) =>
     specFor(harness, { checkpointable: true, ...over })
 

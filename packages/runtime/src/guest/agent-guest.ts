@@ -103,21 +103,13 @@ export class AgentGuest implements Guest {
 
 function thawArguments(identity: GuestIdentity | undefined): PayloadMap {
   if (!identity) return {}
-  const { sandbox, detachedMs, lifetimeMs, hostname, machineId, seed, relayPort } = identity
-  return {
-    sandbox,
-    detachedMs,
-    lifetimeMs,
-    hostname,
-    machineId: toBytes(machineId),
-    seed: toBytes(seed),
-    relayPort,
-  }
+  const { sandbox, detachedMs, lifetimeMs, hostname, relayPort } = identity
+  return { sandbox, detachedMs, lifetimeMs, hostname, relayPort }
 }
 
 function worldArguments(spec: WorldSpec): PayloadMap {
   const { world, below, disk, upperBytes, upperInodes, shmBytes, pidsMax, nofileMax } = spec
-  const { fileBytesMax, hostname, memoryTotalBytes, cpus, hosts, machineId, seed } = spec
+  const { fileBytesMax, hostname, memoryTotalBytes, cpus, hosts, identity } = spec
   return {
     world,
     below,
@@ -133,7 +125,6 @@ function worldArguments(spec: WorldSpec): PayloadMap {
     memoryTotalBytes,
     cpus,
     hosts: hosts === undefined ? undefined : toBytes(hosts),
-    machineId: machineId === undefined ? undefined : toBytes(machineId),
-    seed: seed === undefined ? undefined : toBytes(seed),
+    identity,
   }
 }

@@ -155,14 +155,10 @@ export interface GuestConfiguration {
   readonly lifetimeMs?: number
 }
 
-/** What tells a sandbox from its copies. */
+/** Who a copy is, as it is told. */
 export interface GuestIdentity extends GuestConfiguration {
   /** Of each of its worlds. */
   readonly hostname: string
-  /** Content of /etc/machine-id. */
-  readonly machineId: string
-  /** Content of /dev/sandlot-seed: random, never given to another sandbox. */
-  readonly seed: string
   /** Of the relay: connections to it wait for `relay.listen`. Without it nothing listens, whatever did before. */
   readonly relayPort?: number
 }
@@ -191,10 +187,8 @@ export interface WorldSpec {
   readonly cpus?: number
   /** Content of /etc/hosts. Default: the image's. */
   readonly hosts?: string
-  /** Content of /etc/machine-id. Default: the image's. */
-  readonly machineId?: string
-  /** Content of /dev/sandlot-seed. Default: none. */
-  readonly seed?: string
+  /** Its /etc/machine-id and /dev/sandlot-seed are those that the host mounted for the sandbox. Default: the image's, and an empty one. */
+  readonly identity?: boolean
 }
 
 /** Something a world wants known; flags are said once per world and exec. */

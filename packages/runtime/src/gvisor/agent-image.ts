@@ -8,10 +8,10 @@ import { LayerTree } from '../image/layer-tree.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 
 /** Counts up when the tree below changes. */
-const FORMAT = 2
+const FORMAT = 3
 const DIRECTORIES = [
   ...['proc', 'sys', 'dev', 'cg', 'run', 'stage', 'root', 'tmp', 'img'],
-  ...['gofer', 'disk', 'disk/main', 'disk/grade'],
+  ...['gofer', 'disk', 'disk/main', 'disk/grade', 'identity'],
 ]
 const EPOCH = { uid: 0, gid: 0, mtimeSeconds: 0, mtimeNanoseconds: 0 }
 

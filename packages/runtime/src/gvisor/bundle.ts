@@ -1,5 +1,6 @@
 import type { Layer } from '../driver.ts'
 import type { DiskMount } from './disk-files.ts'
+import { IDENTITY_MOUNT } from './identity-image.ts'
 
 /** The agent alone has them; the commands of a world get six at most (native/agent). */
 const AGENT_CAPABILITIES = [
@@ -35,8 +36,10 @@ export function bundleConfig(options: {
   readonly layers: readonly Layer[]
   /** Writable layers on the machine's disk. Default: none. */
   readonly disks?: readonly DiskMount[]
+  /** The image of what tells it from its copies. Default: it is never copied. */
+  readonly identity?: string | undefined
 }): object {
-  const { agentImage, emptyRoot, layers, disks = [] } = options
+  const { agentImage, emptyRoot, layers, disks = [], identity } = options
   return {
     ociVersion: '1.1.0',
     hostname: 'blank',
@@ -57,12 +60,8 @@ export function bundleConfig(options: {
     root: { path: emptyRoot, readonly: false },
     mounts: [
       { destination: '/proc', type: 'proc', source: 'proc' },
-      ...layers.map((layer, index) => ({
-        destination: layerMountPoint(index),
-        type: 'erofs',
-        source: layer.path,
-        options: ['ro'],
-      })),
+      ...layers.map(({ path }, index) => imageMount(layerMountPoint(index), path)),
+      ...(identity === undefined ? [] : [imageMount(IDENTITY_MOUNT, identity)]),
       ...diskMounts(disks, emptyRoot),
     ],
     annotations: {
@@ -74,6 +73,10 @@ export function bundleConfig(options: {
       namespaces: ['pid', 'ipc', 'uts', 'mount', 'network'].map((type) => ({ type })),
     },
   }
+}
+
+function imageMount(destination: string, source: string): object {
+  return { destination, type: 'erofs', source, options: ['ro'] }
 }
 
 /** The runtime makes files for its file systems only where it starts a gofer, which it does for a directory of the host alone. */

@@ -12,7 +12,7 @@ import { GuestError, GuestLost, GuestTimeout } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { layerMountPoint } from './bundle.ts'
 import type { GvisorContext } from './context.ts'
-import { configurationOf, markOf } from './identity.ts'
+import { configurationOf } from './identity.ts'
 import type { Instance } from './instance.ts'
 import { sizesOf } from './sizing.ts'
 
@@ -179,12 +179,15 @@ function mountLayers(
   return { mounting: mounts.length > 0 ? Promise.all(mounts) : undefined, mounted }
 }
 
-/** What is shown of the sandbox's own in one that may be copied. */
-type Mark = Partial<Pick<SandboxSpec, 'id' | 'checkpointable'>>
-
 /** `shows` tells a grader's world from the episode's. */
 function worldSpec(
-  { spec, mounted }: { readonly spec: WorldAhead & Mark; readonly mounted: readonly string[] },
+  {
+    spec,
+    mounted,
+  }: {
+    readonly spec: WorldAhead & Pick<SandboxSpec, 'checkpointable'>
+    readonly mounted: readonly string[]
+  },
   world: string,
   shows?: GradeWorldSpec['shows'],
 ): WorldSpec {
@@ -205,7 +208,7 @@ function worldSpec(
     hostname: spec.hostname,
     memoryTotalBytes: limits.memoryBytes,
     cpus: Math.max(1, Math.ceil(limits.cpus)),
-    ...(spec.checkpointable && spec.id !== undefined ? markOf({ id: spec.id }) : {}),
+    ...(spec.checkpointable ? { identity: true } : {}),
   }
 }
 

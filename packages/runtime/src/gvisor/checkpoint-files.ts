@@ -3,6 +3,7 @@
  *
  * ```
  * checkpoint.img  pages_meta.img  pages.img   the runtime's
+ * identity                                    what tells its sandbox from copies (identity-image.ts)
  * facts.json                                  what a restore needs, and size and checksum of each of the others; written last
  * ```
  * It is made beside its place and moved there, so whoever finds it finds it whole.
@@ -28,6 +29,8 @@ const schema = z.strictObject({
   agent: z.string(),
   layers: z.array(z.string()),
   limits: sandboxLimits,
+  /** Whose it is. */
+  sandbox: z.string(),
   sizeBytes: size,
   files: z.array(file),
 })
@@ -38,12 +41,13 @@ const formatted = z.object({ format: size })
 export async function seal(
   part: string,
   directory: string,
+  sandbox: string,
   facts: Omit<CheckpointFacts, 'sizeBytes'>,
 ): Promise<CheckpointFacts> {
   const names = await readdir(part)
   const files = await Promise.all(names.sort().map((name) => settle(part, name)))
   const sizeBytes = files.reduce((sum, each) => sum + each.sizeBytes, 0)
-  await writeDurably(join(part, FACTS), JSON.stringify({ ...facts, sizeBytes, files }))
+  await writeDurably(join(part, FACTS), JSON.stringify({ ...facts, sandbox, sizeBytes, files }))
   await syncDirectory(part)
   await rename(part, directory)
   await syncDirectory(dirname(directory))

@@ -1,5 +1,5 @@
-import { mkdir, rm, statfs } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { copyFile, mkdir, rm, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { formatSize } from '@sandlot/protocol'
 import { type CheckpointFacts, DriverError } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
@@ -7,6 +7,7 @@ import { run } from '../process/run.ts'
 import { seal } from './checkpoint-files.ts'
 import { CHECKPOINT_FORMAT } from './compatible.ts'
 import type { GvisorContext } from './context.ts'
+import { IDENTITY_FILE } from './identity-image.ts'
 import type { Instance } from './instance.ts'
 import { checkpointMs } from './memory-time.ts'
 import { runscFlags } from './runsc.ts'
@@ -30,13 +31,14 @@ export async function checkpoint(
   await rm(part, { recursive: true, force: true })
   await mkdir(part, { recursive: true, mode: 0o700 })
   try {
+    await copyFile(instance.paths.identity, join(part, IDENTITY_FILE))
     await instance.guest.freeze({ signal })
     await save(context, instance, part)
     if (leaveRunning) await instance.guest.thaw()
     signal.throwIfAborted()
     const layers = spec.layers.map(({ digest }) => digest)
     const facts = { format: CHECKPOINT_FORMAT, ...machine, layers, limits: spec.limits }
-    const sealed = await seal(part, directory, facts)
+    const sealed = await seal(part, directory, spec.id, facts)
     if (!leaveRunning) await instance.end('stop')
     return sealed
   } catch (error) {

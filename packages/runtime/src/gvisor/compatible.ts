@@ -6,7 +6,7 @@ import type { RuntimeFacts } from './runtime-facts.ts'
  * Counts up when a checkpoint of before can't be restored any more: when mounts, flags or capabilities of every sandbox change,
  * which the runtime compares.
  */
-export const CHECKPOINT_FORMAT = 1
+export const CHECKPOINT_FORMAT = 2
 
 /** Throws what differs between what a checkpoint needs and what is here. */
 export function refuseIncompatible(

@@ -67,7 +67,7 @@ export class GvisorDriver implements RuntimeDriver {
   async createBlank(options: BlankOptions = {}): Promise<Blank> {
     const { world, layers = [], checkpoint, signal = never } = options
     const ahead = { ahead: true, signal }
-    if (checkpoint) return (await restoreCopy(this.#context, checkpoint, ahead)).blank()
+    if (checkpoint) return (await restoreCopy(this.#context, checkpoint, { signal })).blank()
     if (world) {
       const { layers, limits } = world
       const { disks } = sizesOf(limits)
@@ -94,8 +94,15 @@ export class GvisorDriver implements RuntimeDriver {
     const signal = wait.signal ?? never
     const { layers } = spec
     const { disks } = sizesOf(spec.limits)
-    const options = { layers, limits: leafLimits(spec), disks, ahead: false, signal }
-    const instance = await launch(this.#context, options)
+    const identity = spec.checkpointable ? 'drawn' : undefined
+    const instance = await launch(this.#context, {
+      layers,
+      limits: leafLimits(spec),
+      disks,
+      identity,
+      ahead: false,
+      signal,
+    })
     return dress(this.#context, instance, spec, { blank: false, signal })
   }
 
@@ -116,8 +123,8 @@ export class GvisorDriver implements RuntimeDriver {
     checkSpec(spec)
     const { layers, limits } = spec
     const { signal = never } = wait
-    const now = { ahead: false, signal }
-    const instance = await restoreCopy(this.#context, { directory, layers, limits }, now)
+    const checkpoint = { directory, layers, limits }
+    const instance = await restoreCopy(this.#context, checkpoint, { id: spec.id, signal })
     return goOn(instance, { ...spec, checkpointable: true }, signal)
   }
 

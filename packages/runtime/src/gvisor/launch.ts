@@ -8,6 +8,7 @@ import type { GvisorContext } from './context.ts'
 import { DiskFiles, makeDiskDirectories } from './disk-files.ts'
 import { HelperError, type Launched } from './helper.ts'
 import { nobody } from './identity.ts'
+import { type IdentitySource, makeIdentityImage } from './identity-image.ts'
 import { Instance } from './instance.ts'
 import { restoreMs } from './memory-time.ts'
 import { newHostId } from './paths.ts'
@@ -20,6 +21,8 @@ export interface LaunchOptions {
   readonly limits: LeafLimits
   /** Writable layers on the machine's disk. Default: none. */
   readonly disks?: SandboxSizes['disks']
+  /** What tells it from its copies. Default: it is never copied. */
+  readonly identity?: IdentitySource | undefined
   /** Nobody waits for it: its world is prepared before it counts as started, so that a checkout is short; a restored one is held. */
   readonly ahead: boolean
   /** Restored from there instead of started. */
@@ -59,7 +62,7 @@ async function prepare(
   context: GvisorContext,
   instance: Instance,
   agentImage: string,
-  { layers, limits, disks = [] }: LaunchOptions,
+  { layers, limits, disks = [], identity }: LaunchOptions,
 ): Promise<void> {
   const { paths, leaf, hostId } = instance
   const { dataDirectory } = context.options
@@ -71,10 +74,12 @@ async function prepare(
     emptyRoot: context.emptyDirectory,
     layers,
     disks: await makeDiskDirectories(dataDirectory, hostId, disks),
+    identity: identity && paths.identity,
   })
   await Promise.all([
     leaf.create(limits),
     writeFile(paths.config, JSON.stringify(config), { mode: 0o600 }),
+    identity && makeIdentityImage(paths.identity, identity),
     context.helper.fifos({ in: paths.input, out: paths.output }),
   ])
 }
@@ -121,9 +126,9 @@ async function prepareWorld({ guest }: Instance, signal: AbortSignal): Promise<v
  * It goes on for a moment, as nobody: what a checkout will ask of agent and world is in place then. From here on nothing in it runs.
  */
 async function holdUp(instance: Instance, signal: AbortSignal): Promise<void> {
-  const { guest, hostId } = instance
+  const { guest } = instance
   const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
-  await guest.thaw(nobody(hostId), wait)
+  await guest.thaw(nobody(), wait)
   await guest.freeze(wait)
   await instance.hold()
 }

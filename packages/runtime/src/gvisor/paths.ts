@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
+import { IDENTITY_FILE } from './identity-image.ts'
 
 /**
  * What a sandbox has on this machine, one directory each:
@@ -11,6 +12,7 @@ import { join } from 'node:path'
  * <stateDirectory>/b/<hostId>/
  *   state.json                       who it is; written before the start (state.ts)
  *   config.json                      OCI bundle
+ *   identity                         of one that may be copied (identity-image.ts)
  *   in  out                          FIFOs, 0600
  *   r/                               --root; the control socket lives in it
  *   pid  runsc.log  agent.log  panic.log
@@ -21,6 +23,7 @@ export interface SandboxPaths {
   readonly directory: string
   readonly state: string
   readonly config: string
+  readonly identity: string
   readonly input: string
   readonly output: string
   readonly root: string
@@ -38,6 +41,7 @@ export function sandboxPaths(stateDirectory: string, hostId: string): SandboxPat
     directory,
     state: join(directory, 'state.json'),
     config: join(directory, 'config.json'),
+    identity: join(directory, IDENTITY_FILE),
     input: join(directory, 'in'),
     output: join(directory, 'out'),
     root,

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { type CheckpointSource, DriverError, type Sandbox, type SandboxSpec } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
@@ -6,21 +7,31 @@ import { findDamage, readFacts } from './checkpoint-files.ts'
 import { refuseIncompatible } from './compatible.ts'
 import type { GvisorContext } from './context.ts'
 import { identityOf } from './identity.ts'
+import { IDENTITY_FILE } from './identity-image.ts'
 import type { Instance } from './instance.ts'
 import { launch } from './launch.ts'
 import { sizesOf } from './sizing.ts'
 
-/** Starts a copy of what was saved; `ahead` it is held until it is told who it is. */
+/** Starts a copy of what was saved, or what was saved itself: under its own id it keeps what tells it from its copies. */
 export async function restoreCopy(
   context: GvisorContext,
   checkpoint: CheckpointSource,
-  { ahead, signal }: { readonly ahead: boolean; readonly signal: AbortSignal },
+  options: {
+    /** Whose it will be. Default: nobody's yet, and it is held. */
+    readonly id?: string
+    readonly signal: AbortSignal
+  },
 ): Promise<Instance> {
   const { directory, layers, limits } = checkpoint
-  refuseIncompatible(await readFacts(directory), await context.runtimeFacts(), checkpoint)
+  const { id, signal } = options
+  const facts = await readFacts(directory)
+  refuseIncompatible(facts, await context.runtimeFacts(), checkpoint)
   const { disks } = sizesOf(limits)
-  const options = { layers, limits: leafLimits(checkpoint), disks, checkpoint, ahead, signal }
-  return await launch(context, options).catch(async (error) => {
+  const identity = id === facts.sandbox ? { kept: join(directory, IDENTITY_FILE) } : 'drawn'
+  const ahead = id === undefined
+  const leaf = leafLimits(checkpoint)
+  const launching = { layers, limits: leaf, disks, identity, checkpoint, ahead, signal } as const
+  return await launch(context, launching).catch(async (error) => {
     signal.throwIfAborted()
     throw (await findDamage(directory)) ?? error
   })
