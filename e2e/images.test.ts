@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { OciRegistry, ociLayout, tarArchive, temporaryDirectory } from '@sandlot/testkit'
 import { Image, type ImageDescription, type Sandlot, SandlotError } from 'sandlot'
@@ -86,6 +86,30 @@ await story('images that are built in steps', { pool: 2 }, (given) => {
     expect([found.id, again]).toEqual([built.id, []])
     expect(performance.now() - startedMs).toBeLessThan(5_000)
     expect(await given.client.images.verify(built.id)).toEqual([])
+  })
+
+  test('run what is copied over an earlier copy, not what was made of that', async () => {
+    await using directory = await temporaryDirectory()
+    const mark = fresh()
+    const module = join(directory.path, 'mod.py')
+    const put = (value: number) => writeFile(module, `VALUE = ${value}  # ${mark}\n`)
+    await put(1)
+    const anHourAgo = Date.now() / 1000 - 3600
+    await utimes(module, anHourAgo, anHourAgo)
+    const compiled = base()
+      .copy(directory.path, '/work')
+      .workdir('/work')
+      .run('python3 -m compileall -q . && cp mod.py made')
+    const { id } = await given.client.images.build(compiled)
+    await put(2)
+    const next = Image.fromId(id).copy(directory.path, '/work')
+    const { id: changed } = await given.client.images.build(next)
+    const look =
+      'python3 -c "import mod; print(mod.VALUE)"; test mod.py -nt made && echo newer; stat -c %Y mod.py'
+    const { mtimeMs } = await stat(module)
+    expect(await output(given.client, changed, look)).toBe(
+      `2\nnewer\n${Math.floor(mtimeMs / 1000)}\n`,
+    )
   })
 
   test('are built once, however many ask', async () => {

@@ -8,7 +8,7 @@ import { durationOf, formatDuration } from './quantity.ts'
 const path = kernelText.min(1).max(LIMITS.pathBytes)
 const words = z.array(kernelText).min(1).max(LIMITS.argvItems)
 const ownership = {
-  /** `user`, `user:group` or numbers; names are looked up in the image. Default: root. */
+  /** `user`, `user:group` or numbers; names are looked up in the image. Default: as they were. */
   owner: kernelText.min(1).max(LIMITS.pathBytes).optional(),
   /** Permission bits of all that is copied. Default: as they were. */
   mode: z.number().int().min(0).max(0o7777).optional(),
@@ -61,6 +61,11 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
       .object({
         kind: z.literal('copy'),
         blob: z.string(),
+        /**
+         * What the step is known by in place of the tar's digest: that of its entries without their times, see `copiedEntryLine`. With another
+         * one than the tar's the step fails.
+         */
+        content: z.string().optional(),
         to: path,
         file: z.boolean().optional(),
         ...ownership,

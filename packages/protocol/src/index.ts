@@ -1,6 +1,7 @@
 export * from './artifact.ts'
 export * from './build-step.ts'
 export * from './connect.ts'
+export * from './copied-entry.ts'
 export * from './errors.ts'
 export * from './exec.ts'
 export * from './files.ts'

@@ -34,7 +34,7 @@ import { type Listening, listen } from './http/listen.ts'
 import { mountRoutes } from './http/mount.ts'
 import { type Answered, logRequest } from './http/request-log.ts'
 import { imageHandlers } from './images/handlers.ts'
-import { openImageBlob } from './images/open-blob.ts'
+import { hasImageBlob, openImageBlob } from './images/image-blobs.ts'
 import { stepMachines } from './images/step-machines.ts'
 import { openLog } from './log.ts'
 import { watch } from './metrics/gauges.ts'
@@ -158,6 +158,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     await openImageStore({
       directory: join(options.dataDirectory, 'images'),
       openBlob: openImageBlob(engine),
+      hasBlob: hasImageBlob(engine),
       openMachine: stepMachines({ node: () => opened.node, memoryBytes: options.memoryBytes }),
       sizeBytesMax: options.imageBytes || (await halfOfDisk(options.dataDirectory)),
     }),

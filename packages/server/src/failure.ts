@@ -31,9 +31,10 @@ export function toSandlotError(error: unknown): SandlotError {
     return new SandlotError(DRIVER_CODES[error.code], message, { hint, cause: error })
   }
   if (error instanceof ImageError) {
-    const { message, hint, logTail, exitCode } = error
+    const { message, hint, logTail, exitCode, blobs } = error
     const details = {
       ...(logTail.length > 0 ? { log: logTail } : {}),
+      ...(blobs.length > 0 ? { blobs } : {}),
       ...(exitCode === undefined ? {} : { exitCode }),
     }
     const known = Object.keys(details).length > 0 ? { details } : {}
@@ -98,6 +99,7 @@ const DRIVER_CODES = {
 
 const IMAGE_CODES = {
   image_unknown: 'image_unknown',
+  blob_unknown: 'blob_unknown',
   image_source_invalid: 'image_source_invalid',
   image_build_failed: 'image_build_failed',
   registry_image_unknown: 'registry_image_unknown',

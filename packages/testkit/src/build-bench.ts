@@ -51,7 +51,10 @@ export async function buildBench(
     return await fakeMachine(driver, `sb_${String(machines.length).padStart(20, '0')}`)
   }
   const store = stack.use(
-    await openImageStore({ directory, openBlob: blobs.open, openMachine, ...options }),
+    await openImageStore({
+      ...{ directory, openBlob: blobs.open, hasBlob: blobs.has, openMachine },
+      ...options,
+    }),
   )
   return {
     store,

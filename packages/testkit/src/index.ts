@@ -1,4 +1,5 @@
 export { type BuildBench, buildBench } from './build-bench.ts'
+export { copiedContent } from './copied-content.ts'
 export { listErofs, listErofsContents } from './erofs-listing.ts'
 export { type GvisorMachine, gvisorMachine } from './gvisor-machine.ts'
 export { expectNoLeaks, findLeaks, type LeakScope } from './leaks.ts'

@@ -17,6 +17,8 @@ export class MemoryBlobs {
     this.#contents.set(digest, content)
   }
 
+  readonly has = async (digest: string): Promise<boolean> => this.#contents.has(digest)
+
   readonly open = async (digest: string): Promise<AsyncIterable<Uint8Array>> => {
     this.opened += 1
     const content = this.#contents.get(digest)

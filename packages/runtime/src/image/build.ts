@@ -7,6 +7,12 @@ export type OpenBlob = (
   wait: { readonly signal: AbortSignal },
 ) => Promise<AsyncIterable<Uint8Array>>
 
+/** Whether the bytes behind a digest are there. */
+export type HasBlob = (
+  digest: string,
+  wait: { readonly signal?: AbortSignal | undefined },
+) => Promise<boolean>
+
 /** What a build may use. */
 export interface BuildContext {
   /** Empty, its own, removed afterwards. */

@@ -3,7 +3,7 @@
  * own: a chain of steps begins after the last one that is there.
  */
 import type { BuildStep, ImageSource } from '@sandlot/protocol'
-import type { BuildContext, BuiltImage, OpenBlob } from './build.ts'
+import type { BuildContext, BuiltImage, HasBlob, OpenBlob } from './build.ts'
 import { buildDebian, type DebianOptions } from './debian.ts'
 import { LayerTooLarge } from './erofs/block-file.ts'
 import { LayerDamaged } from './erofs/read-tree.ts'
@@ -14,6 +14,7 @@ import type { ImageFiles } from './image-files.ts'
 import { ImageTrees } from './image-trees.ts'
 import { joinedLayers } from './joined-layers.ts'
 import { imageLimits } from './limits.ts'
+import { checkBlobs, lastBuilt } from './needed-blobs.ts'
 import { buildOci } from './oci.ts'
 import type { Pins } from './pins.ts'
 import { publishImage } from './publish.ts'
@@ -31,6 +32,7 @@ export interface BuilderOptions {
   readonly files: ImageFiles
   readonly pins: Pins
   readonly openBlob: OpenBlob
+  readonly hasBlob: HasBlob
   readonly debian: DebianOptions
   readonly registry: RegistryOptions
   readonly openMachine: OpenStepMachine
@@ -71,6 +73,15 @@ export class ImageBuilder {
 
   /** Of a source that is normalised and resolved. */
   async image(source: ImageSource, wait: BuildWait): Promise<Image> {
+    await checkBlobs(source, { ...this.#options, signal: wait.signal })
+    return await this.#image(source, wait)
+  }
+
+  async close(reason: unknown): Promise<void> {
+    await this.#builds.close(reason)
+  }
+
+  async #image(source: ImageSource, wait: BuildWait): Promise<Image> {
     const { files } = this.#options
     if (source.kind === 'built') return await this.#built(source, wait)
     if (source.kind === 'id') {
@@ -86,23 +97,14 @@ export class ImageBuilder {
     return await this.#share({ key, source, intermediate: false, layersMax, make }, wait)
   }
 
-  async close(reason: unknown): Promise<void> {
-    await this.#builds.close(reason)
-  }
-
   async #built(source: SourceOf<'built'>, wait: BuildWait): Promise<Image> {
     const { files, pins } = this.#options
     const keys = stepKeys(source)
     const total = keys.length
-    let done = total
-    let image = await files.findByKey(keys[total - 1] ?? '')
-    while (!image && done > 0) {
-      done -= 1
-      image = await files.findByKey(keys[done - 1] ?? '')
-    }
+    let { done, image } = await lastBuilt(files, keys)
     if (image) files.touch(image.id)
     if (done < total && done > 0) wait.onLog?.(`steps 1 to ${done} of ${total} are built already`)
-    image ??= await this.image(source.base, wait)
+    image ??= await this.#image(source.base, wait)
     for (const [index, step] of source.steps.entries()) {
       if (index < done) continue
       using _pin = pins.hold(image.id)
@@ -128,7 +130,7 @@ export class ImageBuilder {
         shell,
         sourceImage: (from) => {
           const { signal, log, detail } = context
-          return this.image(from, { signal, onLog: log, onDetail: detail })
+          return this.#image(from, { signal, onLog: log, onDetail: detail })
         },
       })
     const part: ImageSource = { ...source, steps: [...before, step] }

@@ -4,6 +4,8 @@ import { imageLimits } from './limits.ts'
 export const IMAGE_ERROR_CODES = [
   /** No image has this id. */
   'image_unknown',
+  /** Contents that the build needs are not there; `blobs` are their digests. */
+  'blob_unknown',
   /** What was asked for can't be an image: bad names, a damaged or hostile archive, a digest that doesn't match. */
   'image_source_invalid',
   /** The build itself failed; `logTail` and `exitCode` tell how. */
@@ -25,6 +27,7 @@ export interface ImageErrorOptions {
   readonly hint: string
   readonly logTail?: readonly string[]
   readonly exitCode?: number
+  readonly blobs?: readonly string[]
   readonly cause?: unknown
 }
 
@@ -36,12 +39,14 @@ export class ImageError extends Error {
   /** The last lines that the build wrote. */
   readonly logTail: readonly string[]
   readonly exitCode?: number
+  readonly blobs: readonly string[]
 
   constructor(code: ImageErrorCode, message: string, options: ImageErrorOptions) {
     super(message, { cause: options.cause })
     this.code = code
     this.hint = options.hint
     this.logTail = options.logTail ?? []
+    this.blobs = options.blobs ?? []
     if (options.exitCode !== undefined) this.exitCode = options.exitCode
   }
 }
@@ -73,6 +78,14 @@ export function imageUnknown(id: string): ImageError {
 
 export function sourceInvalid(message: string, hint: string, cause?: unknown): ImageError {
   return new ImageError('image_source_invalid', message, { hint, cause })
+}
+
+export function blobsUnknown(blobs: readonly string[]): ImageError {
+  const more = blobs.length > 1 ? ` and ${blobs.length - 1} more` : ''
+  return new ImageError('blob_unknown', `The content ${blobs[0]}${more} is not here.`, {
+    hint: 'Upload it, and build again.',
+    blobs,
+  })
 }
 
 export function tooManyEntries(): ImageError {

@@ -4,12 +4,13 @@ import type { BuildStep, ImageSource } from '@sandlot/protocol'
 import { parseReference } from './reference.ts'
 import type { SourceOf } from './source.ts'
 
-/** Grows when the same source would give another image than before. */
-const BUILD_FORMAT = 1
+/** Each grows when the same source would give another image than before: of bases, and of steps over them. */
+const BASE_FORMAT = 1
+const STEP_FORMAT = 2
 
 /** Of a source that is normalised and resolved. 64 hexadecimal digits. */
 export function sourceKey(source: ImageSource): string {
-  if (source.kind !== 'built') return keyOf([BUILD_FORMAT, source.kind, ...fieldsOf(source)])
+  if (source.kind !== 'built') return keyOf([BASE_FORMAT, source.kind, ...fieldsOf(source)])
   return stepKeys(source).at(-1) ?? sourceKey(source.base)
 }
 
@@ -17,7 +18,7 @@ export function sourceKey(source: ImageSource): string {
 export function stepKeys(source: SourceOf<'built'>): string[] {
   let parent = sourceKey(source.base)
   return source.steps.map((step) => {
-    parent = keyOf([BUILD_FORMAT, 'step', parent, stepFields(step)])
+    parent = keyOf([STEP_FORMAT, 'step', parent, stepFields(step)])
     return parent
   })
 }
@@ -45,9 +46,18 @@ function registryFields(text: string): string[] {
 }
 
 function stepFields(step: BuildStep): unknown {
-  if (step.kind === 'copyFrom') return { ...step, source: sourceKey(step.source) }
-  // How long it may take changes nothing of what it makes.
-  return step.kind === 'run' ? { ...step, timeout: undefined } : step
+  switch (step.kind) {
+    case 'copyFrom':
+      return { ...step, source: sourceKey(step.source) }
+    case 'copy':
+      // The times of the files are in the tar, and in no content.
+      return step.content === undefined ? step : { ...step, blob: undefined }
+    case 'run':
+      // How long it may take changes nothing of what it makes.
+      return { ...step, timeout: undefined }
+    default:
+      return step
+  }
 }
 
 function keyOf(value: unknown): string {

@@ -84,6 +84,7 @@ function normalizedStep(step: BuildStep, network: NetworkPolicy): BuildStep {
       return { ...step, network: step.network ?? network }
     case 'copy':
       checkBlob(step.blob)
+      if (step.content !== undefined) checkBlob(step.content)
       return step
     case 'copyFrom':
       return { ...step, source: normalized(step.source) }

@@ -1,6 +1,6 @@
 import type { ImageSource } from '@sandlot/protocol'
 import { registryOptions } from '../config.ts'
-import type { OpenBlob } from './build.ts'
+import type { HasBlob, OpenBlob } from './build.ts'
 import { ImageBuilder } from './builder.ts'
 import { type Collected, ImageCollector } from './collector.ts'
 import type { DebianOptions } from './debian.ts'
@@ -25,7 +25,7 @@ export interface ImageStore extends AsyncDisposable {
   /**
    * The image of a source, built when it is not here yet. Building is shared by all who ask for the same source; it is given
    * up when the last of them is aborted, and then leaves nothing but steps that were done. `onLog` gets the lines of the build, none
-   * when nothing had to be built. Fails with `image_source_invalid`, `image_build_failed`, `registry_…`, `disk_full`, or as
+   * when nothing had to be built. Fails with `blob_unknown`, which names all contents that it lacks, before anything runs; with `image_source_invalid`, `image_build_failed`, `registry_…`, `disk_full`, or as
    * `openBlob` and `openMachine` do.
    */
   build(source: ImageSource, wait?: SourceWait): Promise<Image>
@@ -103,6 +103,8 @@ export interface ImageStoreOptions {
   /** Everything the store has lies below it. Made when missing. */
   readonly directory: string
   readonly openBlob: OpenBlob
+  /** Default: all are, until one is opened. */
+  readonly hasBlob?: HasBlob
   readonly debian?: DebianOptions
   /** Default: skopeo with this machine's settings. */
   readonly registry?: RegistryOptions
@@ -137,6 +139,7 @@ class FileImageStore implements ImageStore {
       files,
       pins: this.#pins,
       openBlob: options.openBlob,
+      hasBlob: options.hasBlob ?? (async () => true),
       debian: options.debian ?? {},
       registry: this.#registry,
       openMachine: options.openMachine ?? noMachine,

@@ -1,5 +1,5 @@
 /** Contents that travel by their digest: only what the daemon lacks is sent. */
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, hash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,9 +20,9 @@ export async function putBytes(
   bytes: Uint8Array,
   waiting: Waiting = {},
 ): Promise<string> {
-  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-  await put(context, digest, bytes, waiting)
-  return digest
+  const blob = blobOfBytes(bytes)
+  await blob.send(context, waiting)
+  return blob.digest
 }
 
 /** Stores a file; returns its digest. The file is read twice and never held in memory. */
@@ -31,23 +31,34 @@ export async function putFile(
   path: string,
   waiting: Waiting = {},
 ): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash, waiting).catch((cause) => {
+  const blob = await blobOfFile(path, waiting)
+  await blob.send(context, waiting)
+  return blob.digest
+}
+
+/** A content of this machine that is at hand until disposed, to be sent where the daemon lacks it. */
+export interface LocalBlob extends AsyncDisposable {
+  readonly digest: string
+  send(context: ClientContext, waiting?: Waiting): Promise<void>
+}
+
+export async function blobOfFile(path: string, waiting: Waiting = {}): Promise<LocalBlob> {
+  const sha256 = createHash('sha256')
+  await pipeline(createReadStream(path), sha256, waiting).catch((cause) => {
     waiting.signal?.throwIfAborted()
     throw localFailure(cause, `cannot read ${path}`)
   })
-  const digest = `sha256:${hash.digest('hex')}`
-  const open = () => Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>
-  await put(context, digest, open, waiting)
-  return digest
+  return localBlob(path, sha256.digest('hex'))
 }
 
-/** Stores a stream; one that is longer than a little goes by way of a temporary file, since its digest must be known before it is sent. */
-export async function putStream(
-  context: ClientContext,
+/**
+ * Of a stream: its digest must be known before it is sent, and what it is made of may change. One that is longer than a little goes by
+ * way of a temporary file.
+ */
+export async function blobOfStream(
   content: AsyncIterable<Uint8Array>,
   waiting: Waiting = {},
-): Promise<string> {
+): Promise<LocalBlob> {
   const rest = content[Symbol.asyncIterator]()
   const begin: Uint8Array[] = []
   let heldBytes = 0
@@ -55,31 +66,56 @@ export async function putStream(
     while (heldBytes <= HELD_BYTES_MAX) {
       waiting.signal?.throwIfAborted()
       const { done, value } = await rest.next()
-      if (done) return await putBytes(context, concatenate(begin), waiting)
+      if (done) return blobOfBytes(concatenate(begin))
       begin.push(value)
       heldBytes += value.length
     }
-    return await putByFile(context, joined(begin, rest), waiting)
+    return await blobByFile(joined(begin, rest), waiting)
   } finally {
     await rest.return?.()
   }
 }
 
-async function putByFile(
-  context: ClientContext,
+async function blobByFile(
   content: AsyncIterable<Uint8Array>,
   waiting: Waiting,
-): Promise<string> {
+): Promise<LocalBlob> {
   const path = join(tmpdir(), `sandlot-blob-${randomUUID()}`)
+  const remove = () => rm(path, { force: true })
+  const sha256 = createHash('sha256')
+  async function* hashed() {
+    for await (const chunk of content) {
+      sha256.update(chunk)
+      yield chunk
+    }
+  }
   try {
     const file = createWriteStream(path, { flags: 'wx', mode: 0o600 })
-    await pipeline(Readable.from(content), file, waiting).catch((cause) => {
-      waiting.signal?.throwIfAborted()
-      throw localFailure(cause, `cannot write ${path}`)
-    })
-    return await putFile(context, path, waiting)
-  } finally {
-    await rm(path, { force: true })
+    await pipeline(Readable.from(hashed()), file, waiting)
+  } catch (cause) {
+    await remove()
+    waiting.signal?.throwIfAborted()
+    throw localFailure(cause, `cannot write ${path}`)
+  }
+  return { ...localBlob(path, sha256.digest('hex')), [Symbol.asyncDispose]: remove }
+}
+
+function blobOfBytes(bytes: Uint8Array): LocalBlob {
+  const digest = `sha256:${hash('sha256', bytes)}`
+  return {
+    digest,
+    send: (context, waiting = {}) => put(context, digest, bytes, waiting),
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+function localBlob(path: string, hex: string): LocalBlob {
+  const digest = `sha256:${hex}`
+  const open = () => Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>
+  return {
+    digest,
+    send: (context, waiting = {}) => put(context, digest, open, waiting),
+    [Symbol.asyncDispose]: async () => {},
   }
 }
 

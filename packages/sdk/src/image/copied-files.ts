@@ -1,8 +1,10 @@
-/** Files of this machine as the tar of one copying step. The same content is the same tar: sorted, owned by root, without its times. */
+/** Files of this machine as the tar of one copying step: sorted, owned by root, with their times, which are no part of what the step is. */
+import { createHash } from 'node:crypto'
 import { lstat, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { SandlotError } from '@sandlot/protocol'
-import { type LocalEntry, localTar, namesIn, packEntry } from '../sandbox/local-tar.ts'
+import { type CopiedEntry, copiedEntryLine, SandlotError } from '@sandlot/protocol'
+import type { Pack } from 'tar-stream'
+import { type LocalEntry, localTar, namesIn, packEntry, packText } from '../sandbox/local-tar.ts'
 import { localStat } from '../sandbox/tree-upload.ts'
 import { ignoreOf, takesBack } from './ignore.ts'
 import type { CopiedTar, LocalCopy } from './local-step.ts'
@@ -13,8 +15,6 @@ export interface ListedFile extends LocalEntry {
 }
 
 const ENTRIES_MAX = 1_000_000
-/** Archives refuse times before 1980, and a build must not depend on when its files were checked out. */
-const TIME = new Date('2000-01-01T00:00:00Z')
 
 /** What `copy(local, remote)` copies. */
 export function localCopy(
@@ -36,15 +36,17 @@ export function localCopy(
 
 /** These files and no others, under their names; a directory is an entry alone. `file`: see the protocol's `copy`. */
 export function tarOfFiles(files: readonly LocalEntry[], file: boolean): CopiedTar {
-  const bytes = localTar(files[0]?.path ?? '', async (pack) => {
-    for (const { path, name } of files) {
-      if ((await packEntry(pack, { path, name, mtime: TIME })) !== 'other') continue
-      throw new SandlotError('file_not_regular', `${path} is a socket, a device or a FIFO`, {
-        hint: 'Leave it out: a .dockerignore, or `exclude`.',
-      })
+  return copiedTar(files[0]?.path ?? '', file, async function* (pack) {
+    for (const each of files) {
+      const packed = await packEntry(pack, each, { digest: true })
+      if (!packed) {
+        throw new SandlotError('file_not_regular', `${each.path} is a socket, a device or a FIFO`, {
+          hint: 'Leave it out: a .dockerignore, or `exclude`.',
+        })
+      }
+      yield packed
     }
   })
-  return { bytes, file }
 }
 
 /** Texts as files. */
@@ -52,12 +54,9 @@ export function tarOfTexts(
   texts: readonly { readonly name: string; readonly text: string }[],
   file: boolean,
 ): CopiedTar {
-  const bytes = localTar('', async (pack) => {
-    for (const { name, text } of texts) {
-      pack.entry({ name, mode: 0o644, mtime: TIME, uid: 0, gid: 0 }, text)
-    }
+  return copiedTar('', file, async function* (pack) {
+    for (const { name, text } of texts) yield packText(pack, name, text)
   })
-  return { bytes, file }
 }
 
 /** Everything below a directory that is not ignored, sorted; directories before what is in them. */
@@ -85,6 +84,19 @@ export async function filesBelow(
     }
   }
   return files.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** `fill` packs one entry after the other, and says what each was. */
+function copiedTar(
+  root: string,
+  file: boolean,
+  fill: (pack: Pack) => AsyncIterable<CopiedEntry>,
+): CopiedTar {
+  const hash = createHash('sha256')
+  const bytes = localTar(root, async (pack) => {
+    for await (const entry of fill(pack)) hash.update(copiedEntryLine(entry))
+  })
+  return { bytes, file, content: () => `sha256:${hash.copy().digest('hex')}` }
 }
 
 function tooMany(root: string, entriesMax: number): SandlotError {

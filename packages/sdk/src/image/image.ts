@@ -45,8 +45,8 @@ export class ImageDescription {
    */
   copy(local: string, remote: string, options: LocalCopyOptions = {}): ImageDescription {
     const { exclude, ...rest } = options
-    const content = localCopy(local, remote, exclude)
-    return this.with({ kind: 'copy', content, to: remote, ...rest })
+    const files = localCopy(local, remote, exclude)
+    return this.with({ kind: 'copy', files, to: remote, ...rest })
   }
 
   /** Copies out of another image; a path may hold `*`, `?` and `[…]`. */

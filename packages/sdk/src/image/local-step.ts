@@ -27,7 +27,7 @@ export interface DockerfileOptions {
 export type LocalStep =
   | Exclude<BuildStep, RunStep | CopyStep | CopyFromStep>
   | (Omit<RunStep, 'timeout'> & Pick<RunOptions, 'timeout'>)
-  | (Omit<CopyStep, 'blob'> & { readonly content: LocalCopy })
+  | (Omit<CopyStep, 'blob' | 'content'> & { readonly files: LocalCopy })
   | (Omit<CopyFromStep, 'source'> & { readonly source: ImageDescription })
 
 /** What is copied: the bytes of a tar, made when the image is built, and where they come from for messages. */
@@ -41,10 +41,12 @@ export interface CopiedTar {
   readonly bytes: AsyncIterable<Uint8Array>
   /** The tar holds one file; see the protocol's `copy`. */
   readonly file: boolean
+  /** The digest of what is in it, once all bytes were read. Without it the tar is known by its own. */
+  readonly content?: () => string
 }
 
 export interface CopyOptions {
-  /** `user`, `user:group` or numbers; names are looked up in the image. Default: root. */
+  /** `user`, `user:group` or numbers; names are looked up in the image. Default: root for files of this machine, else as they were. */
   readonly owner?: string
   /** Permission bits of all that is copied, such as `0o755`. Default: as they are here. */
   readonly mode?: number

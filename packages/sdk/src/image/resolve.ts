@@ -3,7 +3,7 @@ import { type ImageView, imageBuildLine, SandlotError } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
 import { type LogOptions, loggedWork } from '../connection/logged-work.ts'
 import { ImageDescription } from './image.ts'
-import { sourceOf } from './source.ts'
+import { withSource } from './source.ts'
 
 /**
  * Where a sandbox begins: an id; a snapshot or a template by its name (`'snapshot:NAME'`, `'template:NAME'`, or the name alone where
@@ -40,9 +40,10 @@ export async function buildImage(
   description: ImageDescription,
   options: BuildOptions = {},
 ): Promise<ImageView> {
-  const json = await sourceOf(context, description, options)
-  return await loggedWork(context, 'buildImage', json, options, (line) => {
-    const news = imageBuildLine.parse(line)
-    return news.kind === 'done' ? { kind: 'done', value: news.image } : news
-  })
+  return await withSource(context, description, options, (json) =>
+    loggedWork(context, 'buildImage', json, options, (line) => {
+      const news = imageBuildLine.parse(line)
+      return news.kind === 'done' ? { kind: 'done', value: news.image } : news
+    }),
+  )
 }

@@ -55,7 +55,7 @@ async function packDirectory(pack: Pack, root: string, below: string): Promise<v
   for (const name of names.map((bytes) => bytes.toString('latin1')).sort()) {
     const relative = below === '' ? name : `${below}/${name}`
     const path = onDisk(join(root, relative))
-    const kind = await packEntry(pack, { path, name: nameOf(relative) })
-    if (kind === 'directory') await packDirectory(pack, root, relative)
+    const packed = await packEntry(pack, { path, name: nameOf(relative) })
+    if (packed?.kind === 'directory') await packDirectory(pack, root, relative)
   }
 }

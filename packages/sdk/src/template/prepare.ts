@@ -24,7 +24,7 @@ import { type LogOptions, loggedWork } from '../connection/logged-work.ts'
 import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
 import { Image, ImageDescription } from '../image/image.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
-import { sourceOf } from '../image/source.ts'
+import { withSource } from '../image/source.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { Sandboxes } from '../sandbox/sandboxes.ts'
 import { Snapshots } from '../snapshot/snapshots.ts'
@@ -78,12 +78,13 @@ export async function prepare(
   const template = { snapshot, resources, ...memory, name, tags }
   refuseEarly(templateCreate, { ...template, source: { kind: 'id', id: 'described' } })
   refuseResources(resources)
-  const source = await sourceOf(context, await describe(context, options), logOf(options))
-  const json = { ...template, source }
-  return await loggedWork(context, 'prepareTemplate', json, options, (line) => {
-    const news = templateLine.parse(line)
-    return news.kind === 'done' ? { kind: 'done', value: news.template } : news
-  })
+  const described = await describe(context, options)
+  return await withSource(context, described, logOf(options), (source) =>
+    loggedWork(context, 'prepareTemplate', { ...template, source }, options, (line) => {
+      const news = templateLine.parse(line)
+      return news.kind === 'done' ? { kind: 'done', value: news.template } : news
+    }),
+  )
 }
 
 /** What becomes steps of the build, where a function may stand among them. */

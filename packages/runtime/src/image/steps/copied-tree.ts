@@ -6,13 +6,14 @@ import { type DirectoryInode, type Inode, type Metadata, newDirectory } from '..
 import { sourceInvalid } from '../image-error.ts'
 import { imageLimits } from '../limits.ts'
 import { settleOver } from '../whiteouts.ts'
-import type { Account } from './account.ts'
+import { type Account, ROOT } from './account.ts'
 import { type FoundPath, type Look, lookIn, textOf, walk } from './tree-path.ts'
 
 export interface CopiedTreeOptions {
   /** What the image shows. */
   readonly below: DirectoryInode
-  readonly account: Account
+  /** Who owns all that is copied; absent: who owned it before, and root what is made on the way. */
+  readonly account?: Account | undefined
   /** Permission bits of all that is copied; absent: as they were. */
   readonly mode?: number | undefined
 }
@@ -21,7 +22,7 @@ export class CopiedTree {
   readonly #root: DirectoryInode = { ...newDirectory(), implicit: true }
   readonly #options: CopiedTreeOptions
   readonly #look: Look
-  /** Names of one file stay names of one file, with their new owner. */
+  /** Names of one file stay names of one file, whatever owner and mode they get. */
   readonly #owned = new Map<Inode, Inode>()
   #entries = 0
 
@@ -119,7 +120,7 @@ export class CopiedTree {
         const isThere = below?.kind === 'directory'
         child = isThere
           ? { ...newDirectory(), implicit: true }
-          : newDirectory({ mode: 0o755, ...this.#options.account })
+          : newDirectory({ mode: 0o755, ...(this.#options.account ?? ROOT) })
         directory.children.set(name, child)
       }
       directory = child
@@ -137,8 +138,14 @@ export class CopiedTree {
   }
 }
 
-/** Puts a directory's content, or another inode under its own path, with all that lies below. */
-export function putTree(into: CopiedTree, path: string, inode: Inode): void {
+/** Puts the content of a directory below a path, whose own owner and mode are nobody's copy; anything else becomes the path. */
+export function putContent(into: CopiedTree, path: string, inode: Inode): void {
+  if (inode.kind === 'directory') into.putDirectory(path, newDirectory())
+  putTree(into, path, inode)
+}
+
+/** Puts an inode under a path, with all that lies below it. */
+function putTree(into: CopiedTree, path: string, inode: Inode): void {
   if (inode.kind === 'whiteout') return
   if (inode.kind !== 'directory') {
     into.put(path, inode)

@@ -41,9 +41,9 @@ test('a directory’s content goes below the destination, which is made', async 
   expect(await copied(members, { to: '/new/place/' })).toEqual([
     'new directory 755 0:0 0',
     'new/place directory 755 0:0 1700000000',
-    'new/place/d directory 750 0:0 1700000000',
-    'new/place/d/a file 640 0:0 7 A',
-    'new/place/d/b file 640 0:0 7 A',
+    'new/place/d directory 750 12:13 1700000000',
+    'new/place/d/a file 640 12:0 7 A',
+    'new/place/d/b file 640 12:0 7 A',
     'new/place/l symlink 777 0:0 1700000000 ../up',
   ])
 })
@@ -142,10 +142,10 @@ const stage = [
 ]
 
 test.each([
-  [['/out/a.so'], '/lib', ['lib file 755 0:0 A']],
-  [['/out/a.so'], '/lib/', ['lib/a.so file 755 0:0 A']],
-  [['/out/a.so'], '/app', ['app/a.so file 755 0:0 A']],
-  [['/out/*.so'], '/lib', ['lib/a.so file 755 0:0 A', 'lib/b.so file 644 0:0 B']],
+  [['/out/a.so'], '/lib', ['lib file 755 9:0 A']],
+  [['/out/a.so'], '/lib/', ['lib/a.so file 755 9:0 A']],
+  [['/out/a.so'], '/app', ['app/a.so file 755 9:0 A']],
+  [['/out/*.so'], '/lib', ['lib/a.so file 755 9:0 A', 'lib/b.so file 644 0:0 B']],
   [['/current/deep'], '/bin', ['usr/bin/c file 644 0:0 C']],
   [['/out/b', 'out/b.so'], '/lib', ['lib/b file 644 0:0 B', 'lib/b.so file 644 0:0 B']],
   [['/*/deep'], '/x/', ['x/c file 644 0:0 C']],
@@ -173,7 +173,39 @@ test('the same copy over the same image is the same bytes', async () => {
   for (const uid of [1, 2]) {
     await using at = await buildBench()
     const blob = at.tar([{ path: 'x', content: 'X', uid }])
-    layers.push((await at.build(baseOf(at), [{ kind: 'copy', blob, to: '/' }])).layers[1]?.digest)
+    const step = { kind: 'copy', blob, to: '/', owner: '0' } as const
+    layers.push((await at.build(baseOf(at), [step])).layers[1]?.digest)
   }
   expect(layers[0]).toBe(layers[1])
+})
+
+test.each([
+  [
+    'as they were',
+    {},
+    ['b/out/x directory 700 5:6', 'b/out/x/l symlink 777 7:8', 'b/out/x/s file 600 5:6'],
+  ],
+  [
+    'those that are given',
+    { owner: '9:10' },
+    ['b/out/x directory 700 9:10', 'b/out/x/l symlink 777 9:10', 'b/out/x/s file 600 9:10'],
+  ],
+])('owners of a copy out of another image are %s', async (_name, options, expected) => {
+  await using at = await buildBench()
+  const members = [
+    { path: 'o/', uid: 3, mode: 0o700 },
+    { path: 'o/x/', uid: 5, gid: 6, mode: 0o700 },
+    { path: 'o/x/s', content: 's', uid: 5, gid: 6, mode: 0o600 },
+    { path: 'o/x/l', type: '2', linkPath: 's', uid: 7, gid: 8 },
+  ]
+  const source = { kind: 'tar', blob: at.tar(members) } as const
+  const step = { kind: 'copyFrom', source, paths: ['/o'], to: '/b/out', ...options } as const
+  const image = await at.build(baseOf(at), [{ ...step, paths: [...step.paths] }])
+  const [lines = []] = await at.layers(image)
+  const made = 'owner' in options ? '9:10' : '0:0'
+  expect(lines.map((line) => line.split(' ').slice(0, 4).join(' '))).toEqual([
+    `b directory 755 ${made}`,
+    `b/out directory 755 ${made}`,
+    ...expected,
+  ])
 })

@@ -10,9 +10,10 @@ import { TarError } from '../tar/header.ts'
 import { printable, readTar, type TarEntry } from '../tar/reader.ts'
 import { toInode, type WrittenLayer } from '../tar-layer.ts'
 import { finishTree, writeTreeLayer } from '../tree-layer.ts'
-import { findAccount, ROOT } from './account.ts'
+import { findAccount } from './account.ts'
 import type { StepContext, StepOf } from './apply.ts'
-import { CopiedTree, putTree } from './copied-tree.ts'
+import { withContent } from './copied-content.ts'
+import { CopiedTree, putContent } from './copied-tree.ts'
 import { absolutePath, bytesOf, lookIn, walk } from './tree-path.ts'
 import { hasWildcards, matchesName } from './wildcards.ts'
 
@@ -24,14 +25,14 @@ export async function copyLayer(
   const tree = await copiedTree(step, parent, context)
   const to = bytesOf(absolutePath(step.to, parent.config.workdir))
   await using file = await ErofsImageFile.create(context.layerPath, imageLimits.layerBytesMax)
-  const tar = decompressed(verifiedBlob(step.blob, context.openBlob, context.signal))
-  let entries = 0
-  for await (const entry of readTar(tar)) {
-    entries += 1
-    if (step.file && (entries > 1 || entry.type !== 'file')) throw notOneFile()
+  const tar = readTar(decompressed(verifiedBlob(step.blob, context.openBlob, context.signal)))
+  let count = 0
+  for await (const entry of step.content === undefined ? tar : withContent(tar, step.content)) {
+    count += 1
+    if (step.file && (count > 1 || entry.type !== 'file')) throw notOneFile()
     await putEntry(entry, { tree, file, to: step.file ? fileAt(tree, to, entry) : to, step })
   }
-  if (step.file && entries === 0) throw notOneFile()
+  if (step.file && count === 0) throw notOneFile()
   if (!step.file) tree.makeDirectory(to)
   return tree.isEmpty ? undefined : await finishTree(file, tree.settled(), context.signal)
 }
@@ -49,7 +50,7 @@ export async function copyFromLayer(
   const isDirectory = to.endsWith('/') || found.length > 1 || isDirectoryAt(tree, to)
   for (const { inode, name } of found) {
     const isFile = inode.kind !== 'directory'
-    putTree(tree, isFile && isDirectory ? `${to}/${name}` : to, inode)
+    putContent(tree, isFile && isDirectory ? `${to}/${name}` : to, inode)
   }
   return tree.isEmpty
     ? undefined
@@ -62,7 +63,7 @@ async function copiedTree(
   context: StepContext,
 ): Promise<CopiedTree> {
   const below = await context.trees.read(parent.layers)
-  const account = owner === undefined ? ROOT : await findAccount(below, owner)
+  const account = owner === undefined ? undefined : await findAccount(below, owner)
   return new CopiedTree({ below, account, mode })
 }
 

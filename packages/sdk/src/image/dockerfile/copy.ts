@@ -43,8 +43,8 @@ export async function addSteps(stage: Stage, instruction: Instruction): Promise<
   for (const each of found) {
     const archive = each.directory ? undefined : await archiveTar(instruction, each)
     if (archive) {
-      const content = { from: each.name, tar: async () => ({ bytes: archive(), file: false }) }
-      steps.push({ kind: 'copy', content, ...place })
+      const files = { from: each.name, tar: async () => ({ bytes: archive(), file: false }) }
+      steps.push({ kind: 'copy', files, ...place })
     } else {
       const to = directoryOf(place.to, found.length)
       steps.push({ ...place, ...filesStep(stage, [each], to) })
@@ -134,7 +134,7 @@ function filesStep(stage: Stage, found: readonly Found[], to: string): CopyStep 
   const file = found.length === 1 && found[0]?.directory === false && !to.endsWith('/')
   return {
     kind: 'copy',
-    content: {
+    files: {
       from: `${stage.context.directory}: ${found.map(({ name }) => name).join(', ')}`,
       tar: async () => tarOfFiles(files, file),
     },
@@ -146,7 +146,7 @@ function textStep(texts: readonly { name: string; text: string }[], to: string):
   const file = texts.length === 1 && !to.endsWith('/')
   return {
     kind: 'copy',
-    content: { from: 'a here-document', tar: async () => tarOfTexts(texts, file) },
+    files: { from: 'a here-document', tar: async () => tarOfTexts(texts, file) },
     to,
   }
 }

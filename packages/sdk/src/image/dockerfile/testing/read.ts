@@ -43,8 +43,8 @@ export async function plainOf({
 async function plainStep(step: LocalStep): Promise<unknown> {
   if (step.kind === 'copyFrom') return { ...step, source: await plainOf(step.source) }
   if (step.kind !== 'copy') return step
-  const { content, ...rest } = step
-  const { bytes, file } = await content.tar()
+  const { files, ...rest } = step
+  const { bytes, file } = await files.tar()
   const parts: Uint8Array[] = []
   for await (const part of bytes) parts.push(part)
   return { ...rest, file, entries: await entriesOf(Buffer.concat(parts)) }

@@ -1,6 +1,6 @@
 import { type Digest, type Engine, isEngineError } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
-import type { OpenBlob } from '@sandlot/runtime'
+import type { HasBlob, OpenBlob } from '@sandlot/runtime'
 
 /** The contents that images are built from, out of the engine's blobs. */
 export function openImageBlob({ blobs }: Engine): OpenBlob {
@@ -12,4 +12,9 @@ export function openImageBlob({ blobs }: Engine): OpenBlob {
       throw new SandlotError('blob_unknown', `no content ${digest}`, { cause: error })
     }
   }
+}
+
+export function hasImageBlob({ blobs }: Engine): HasBlob {
+  return async (digest, { signal }) =>
+    (await blobs.has(digest as Digest, signal ? { signal } : {})) !== undefined
 }
