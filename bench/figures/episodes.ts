@@ -9,6 +9,8 @@ import { RawMachine } from '../raw/machine.ts'
 import { startWorldToResult } from '../raw/world.ts'
 import { benchSpec, TRUE_COMMAND } from '../spec.ts'
 
+const POOL = 4 * availableParallelism()
+
 /**
  * Whole episodes: created, one command, graded by a command in a second world, torn down, recorded; by the SDK in this process and a
  * daemon in another. The pool is full when a slice begins and the slice ends when it is full again, so that no start is had
@@ -18,8 +20,10 @@ import { benchSpec, TRUE_COMMAND } from '../spec.ts'
 export const episodes: Bench = async (context) => {
   const image = await context.image()
   const raw = await RawMachine.open(context)
+  // As many wait after a slice as before it.
+  const pool = { poolTarget: POOL, poolMax: POOL }
   const daemon = context.scope.use(
-    await BenchDaemon.start(context, await daemonSetting(context, {})),
+    await BenchDaemon.start(context, await daemonSetting(context, pool)),
   )
   const client = context.scope.use(new Sandlot(daemon))
   using api = new Api(daemon)
