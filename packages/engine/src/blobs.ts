@@ -15,7 +15,7 @@ export interface Blobs {
    */
   put(source: BlobSource, options?: PutBlobOptions): Promise<BlobInfo>
   /** Size of the blob; undefined where there is none. */
-  has(digest: Digest, options?: BlobCallOptions): Promise<BlobInfo | undefined>
+  has(digest: Digest, options?: HasBlobOptions): Promise<BlobInfo | undefined>
   /**
    * Reads a blob, or a part of it. A whole one is verified as it passes: the stream errors with `blob_corrupt` at its end where
    * the bytes are no longer those of the digest. A part is not verified. Cancel or drain the body, it holds a descriptor.
@@ -39,6 +39,11 @@ export type BlobSource = Uint8Array | AsyncIterable<Uint8Array>
 
 export interface BlobCallOptions {
   readonly signal?: AbortSignal
+}
+
+export interface HasBlobOptions extends BlobCallOptions {
+  /** Who asks is about to use it: its grace begins anew. Default: false. */
+  readonly renew?: boolean
 }
 
 export interface PutBlobOptions extends BlobCallOptions {

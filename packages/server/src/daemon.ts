@@ -19,6 +19,7 @@ import {
   makeDirectory,
   RUN_DIRECTORY_MODE,
 } from './announcement.ts'
+import { collectUnused } from './blobs/collect-unused.ts'
 import { blobHandlers } from './blobs/handlers.ts'
 import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
 import { type Session, serveSocket } from './connect/session.ts'
@@ -114,6 +115,7 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   })
   starting.use(watch)
   await parts.snapshots.reap()
+  starting.use(collectUnused(engine, { clock: systemClock, log }))
   serving.serve()
   node.fill()
   const said = { url, pid: process.pid, dataDirectory }

@@ -67,6 +67,9 @@ export const SERVER_LIMITS = {
   reapsAtOnce: 64,
   /** Endings that nobody has read yet, for one reader. */
   endingsWaiting: 10_000,
+  /** How often contents that nothing keeps are removed, and how long after they were put or asked for last. */
+  blobsEveryMs: 3_600_000,
+  blobGraceMs: 86_400_000,
   /** Layers that are mounted ahead; an image of more is mounted when it is asked for. */
   layersAhead: 16,
   /** So many sandboxes in a row of one sort: what waits for another sort is given up, one at a time. */

@@ -178,6 +178,19 @@ function describeCollecting(makeEngine: MakeEngine): void {
     expect(await blobs.has(digest)).toBeDefined()
   })
 
+  test('renews the grace of what is asked for to be used', async () => {
+    await using subject = await makeEngine()
+    const { blobs } = subject.engine
+    const { digest } = await blobs.put(bytes('a'))
+    subject.clock.advance(2 * HOUR_MS)
+    expect(await blobs.has(digest, { renew: true })).toEqual({ digest, sizeBytes: 1 })
+    expect((await blobs.collect()).blobs).toBe(0)
+    subject.clock.advance(2 * HOUR_MS)
+    expect(await blobs.has(digest)).toBeDefined()
+    expect((await blobs.collect()).blobs).toBe(1)
+    expect(await blobs.has(digest, { renew: true })).toBeUndefined()
+  })
+
   test('keeps one blob under many names, and one name to one blob', async () => {
     await using subject = await makeEngine()
     const { blobs } = subject.engine

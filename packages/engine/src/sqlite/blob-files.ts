@@ -50,14 +50,18 @@ export class BlobFiles {
     return io('a blob could not be stored', async () => {
       const standing = await this.stat(digest)
       if (standing?.size === written.sizeBytes) {
-        const seconds = written.modifiedMs / 1000
-        await utimes(this.#path(digest), seconds, seconds)
+        await this.renew(digest, written.modifiedMs)
         return
       }
       await this.#makeShard(digest)
       await rename(path, this.#path(digest))
       if (this.#syncDirectories) await syncDirectory(join(this.#root, shardOf(digest)))
     })
+  }
+
+  /** As if it had been put at that time. */
+  async renew(digest: Digest, atMs: number): Promise<void> {
+    await utimes(this.#path(digest), atMs / 1000, atMs / 1000)
   }
 
   async discardIncoming(path: string): Promise<void> {

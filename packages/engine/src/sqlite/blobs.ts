@@ -7,6 +7,7 @@ import type {
   Collected,
   CollectOptions,
   Digest,
+  HasBlobOptions,
   ListPinsOptions,
   OpenBlob,
   OpenBlobOptions,
@@ -65,11 +66,17 @@ export class SqliteBlobs implements Blobs {
     }
   }
 
-  async has(digest: Digest, { signal }: BlobCallOptions = {}): Promise<BlobInfo | undefined> {
+  async has(
+    digest: Digest,
+    { signal, renew = false }: HasBlobOptions = {},
+  ): Promise<BlobInfo | undefined> {
     checkDigest(digest)
     signal?.throwIfAborted()
-    const stat = await this.#files.stat(digest)
-    return stat && { digest, sizeBytes: stat.size }
+    return await this.#locks.run(digest, async () => {
+      const stat = await this.#files.stat(digest)
+      if (stat && renew) await this.#files.renew(digest, this.#clock.now())
+      return stat && { digest, sizeBytes: stat.size }
+    })
   }
 
   async open(digest: Digest, options: OpenBlobOptions = {}): Promise<OpenBlob> {
