@@ -99,6 +99,22 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     if (sandbox) expect(await shell(sandbox, SHELL.echo)).toMatchObject({ stdout: 'out\n' })
   })
 
+  test('one that was adopted stays who it is when it is saved and resumed', async () => {
+    await using each = await setup()
+    await using directory = await temporaryDirectory()
+    const spec = each.spec({ checkpointable: true })
+    await orphanSandboxes(each.options, [{ spec }])
+    await using driver = new GvisorDriver(each.options)
+    const { adopted } = await driver.recover()
+    const [sandbox] = adopted
+    if (!sandbox) throw new Error('nothing was adopted')
+    const marks = 'cat /etc/machine-id /dev/sandlot-seed'
+    const { stdout } = await shell(sandbox, marks)
+    const saved = join(directory.path, 'c')
+    await driver.checkpoint(sandbox, saved, { leaveRunning: false })
+    expect(await shell(await driver.restore(spec, saved), marks)).toMatchObject({ stdout })
+  })
+
   test('one that was restored ahead ends with its daemon, and nobody misses it', async () => {
     await using each = await setup()
     await using directory = await temporaryDirectory()
