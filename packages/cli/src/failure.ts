@@ -8,3 +8,6 @@ export class Failure extends Error {
     this.hint = hint
   }
 }
+
+/** What was asked for can't be: nothing was tried. */
+export class Mistake extends Failure {}

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Image, Sandlot } from 'sandlot'
-import { Failure } from '../failure.ts'
+import { Mistake } from '../failure.ts'
 import { counted, describeRemoved } from '../output/removed.ts'
 import { note, printBytes, printLine } from '../output/terminal.ts'
 import { archiveKind } from './archive-kind.ts'
@@ -45,20 +45,30 @@ export async function exportImageCommand(
   try {
     await pipeline(Readable.from(bytes), file, { signal })
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
-      throw new Failure(`${path} is there already`, 'remove it, or take another name')
-    }
+    if (file.pending) throw notWritable(path, error)
     await rm(path, { force: true })
+    signal.throwIfAborted()
     throw error
   }
 }
 
+/** Nothing was written: whatever is there stays. */
+function notWritable(path: string, error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EEXIST') {
+    return new Mistake(`${path} is there already`, 'remove it, or take another name')
+  }
+  if (code === undefined) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new Mistake(`${path} can't be written: ${message}`, 'check the path')
+}
+
 export async function importImageCommand(path: string): Promise<void> {
   const kind = await archiveKind(path).catch((cause: Error) => {
-    throw new Failure(`${path} can't be read: ${cause.message}`, 'check the path', { cause })
+    throw new Mistake(`${path} can't be read: ${cause.message}`, 'check the path', { cause })
   })
   if (kind === undefined) {
-    throw new Failure(
+    throw new Mistake(
       `${path} is no plain tar`,
       'say what it is: `sandlot images build oci PATH` or `sandlot images build tar PATH`',
     )
@@ -75,7 +85,7 @@ export async function pruneImagesCommand(options: {
   readonly keep?: string
 }): Promise<void> {
   if (options.keep !== undefined && !options.all) {
-    throw new Failure('--keep is about images', 'say --all with it')
+    throw new Mistake('--keep is about images', 'say --all with it')
   }
   await using client = new Sandlot()
   const answer = await client.images.prune(options)

@@ -1,6 +1,6 @@
 /** From what Commander gives to what the SDK takes. */
 import { parseDurationMs, SandlotError } from '@sandlot/protocol'
-import { Failure } from '../failure.ts'
+import { Mistake } from '../failure.ts'
 
 /** `NAME=VALUE` each, as one object. */
 export function pairs(texts: readonly string[], option: string): Record<string, string> {
@@ -8,7 +8,7 @@ export function pairs(texts: readonly string[], option: string): Record<string, 
     texts.map((text) => {
       const position = text.indexOf('=')
       if (position <= 0)
-        throw new Failure(`${option} ${text} is not NAME=VALUE`, `write it as ${option} NAME=VALUE`)
+        throw new Mistake(`${option} ${text} is not NAME=VALUE`, `write it as ${option} NAME=VALUE`)
       return [text.slice(0, position), text.slice(position + 1)]
     }),
   )

@@ -3,7 +3,7 @@ import { SandlotError } from '@sandlot/protocol'
 import { CommanderError } from 'commander'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Interrupted } from '../commands/interruption.ts'
-import { Failure } from '../failure.ts'
+import { Failure, Mistake } from '../failure.ts'
 import { reportFailure } from './funnel.ts'
 
 let written = ''
@@ -32,6 +32,8 @@ test('what a person can mend is told with the next command', () => {
 })
 
 test('a mistake of the caller has a code of its own', () => {
+  expect(report(new Mistake('--keep is about images', 'say --all')).code).toBe(2)
+  written = ''
   const { code, text } = report(new SandlotError('invalid_request', 'no such size'))
   expect(code).toBe(2)
   expect(text).toMatch(/^error: no such size \(invalid_request\)\nhint: {2}\S/)

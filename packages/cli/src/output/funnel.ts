@@ -2,7 +2,7 @@
 import { SandlotError } from '@sandlot/protocol'
 import { CommanderError } from 'commander'
 import { EXIT_INTERRUPTED, Interrupted } from '../commands/interruption.ts'
-import { Failure } from '../failure.ts'
+import { Failure, Mistake } from '../failure.ts'
 import { hintFor } from './hints.ts'
 import { inOptions } from './in-options.ts'
 import { printFailure } from './terminal.ts'
@@ -24,7 +24,7 @@ export function reportFailure(thrown: unknown): number {
   if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : EXIT_MISTAKE
   if (thrown instanceof Failure) {
     printFailure(thrown.message, thrown.hint)
-    return EXIT_FAILED
+    return thrown instanceof Mistake ? EXIT_MISTAKE : EXIT_FAILED
   }
   if (thrown instanceof SandlotError) {
     const { code, message } = thrown
