@@ -1,7 +1,6 @@
 import { imagesToCollect } from './collection.ts'
-import { acquireFileLock } from './file-lock.ts'
 import type { Image } from './image.ts'
-import { type ImageFiles, STORE_LOCK } from './image-files.ts'
+import type { ImageFiles } from './image-files.ts'
 import { imageLimits } from './limits.ts'
 import type { Pins } from './pins.ts'
 
@@ -91,6 +90,6 @@ export class ImageCollector {
 
   async #lock(signal: AbortSignal | undefined): Promise<Disposable> {
     const { files } = this.#options
-    return await acquireFileLock(files.lockPath(STORE_LOCK), signal ?? this.#closing.signal)
+    return await files.lockStore(signal ?? this.#closing.signal)
   }
 }

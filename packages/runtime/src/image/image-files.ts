@@ -3,7 +3,8 @@
  * and renamed. So a crash leaves only temporary directories.
  *
  * ```
- * layers/<sha256>.erofs   images/<image id>.json   keys/<source key>.json   locks/<name>   tmp/<source key>/   tmp/own-<number>/
+ * layers/<sha256>.erofs   images/<image id>.json   keys/<source key>.json   tmp/<source key>/   tmp/own-<number>/
+ * locks/store   locks/<name below tmp>, while it is held
  * ```
  */
 import { createHash } from 'node:crypto'
@@ -12,11 +13,10 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:f
 import { join } from 'node:path'
 import { idOf, imageView } from '@sandlot/protocol'
 import { z } from 'zod'
-import { tryFileLock } from './file-lock.ts'
+import { acquireFileLock, tryFileLock } from './file-lock.ts'
 import type { Image, ImageLayer } from './image.ts'
 
-/** Held while images appear and disappear, so that no layer goes while an image that has it comes. */
-export const STORE_LOCK = 'store'
+const STORE_LOCK = 'store'
 
 /** A last use within this time of the one before is not written down. */
 const TOUCH_MS = 10_000
@@ -29,6 +29,7 @@ const recordSchema = imageView.extend({ intermediate: z.boolean().optional() })
 type ImageRecord = z.infer<typeof recordSchema>
 const keySchema = z.object({ image: imageIdSchema })
 const KEY = /^[0-9a-f]{64}$/
+const OWN = /^own-[0-9]+$/
 
 export class ImageFiles {
   readonly directory: string
@@ -50,7 +51,16 @@ export class ImageFiles {
       using lock = tryFileLock(files.lockPath(name))
       if (lock) await rm(join(directory, 'tmp', name), { recursive: true, force: true })
     }
+    for (const name of await readdir(join(directory, 'locks'))) {
+      // A lock that is free takes its file with it.
+      if (KEY.test(name) || OWN.test(name)) tryFileLock(files.lockPath(name))?.[Symbol.dispose]()
+    }
     return files
+  }
+
+  /** Held while images appear and disappear, so that no layer goes while an image that has it comes. */
+  async lockStore(signal: AbortSignal): Promise<Disposable> {
+    return await acquireFileLock(this.lockPath(STORE_LOCK), signal, { fileStays: true })
   }
 
   lockPath(name: string): string {

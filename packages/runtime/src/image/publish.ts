@@ -1,9 +1,8 @@
 /** How an image appears in the store: its layers first, then its record. */
 import type { ImageSource } from '@sandlot/protocol'
 import type { BuiltImage } from './build.ts'
-import { acquireFileLock } from './file-lock.ts'
 import { type Image, imageDigest, imageId } from './image.ts'
-import { type ImageFiles, STORE_LOCK } from './image-files.ts'
+import type { ImageFiles } from './image-files.ts'
 
 export interface Publishing {
   readonly files: ImageFiles
@@ -21,7 +20,7 @@ export interface Publishing {
 /** One that is there already keeps its age, and its source unless nobody had asked for it. */
 export async function publishImage(built: BuiltImage, publishing: Publishing): Promise<Image> {
   const { files, directory, source, intermediate, key, now, signal } = publishing
-  using _lock = await acquireFileLock(files.lockPath(STORE_LOCK), signal)
+  using _lock = await files.lockStore(signal)
   const digest = imageDigest(built.layers, built.config)
   const id = imageId(digest)
   const layers = []

@@ -57,6 +57,15 @@ test('a tar becomes an image that is found again', async () => {
   expect(await readdir(join(at.directory, 'tmp'))).toEqual([])
 })
 
+test('locks of what is built are gone with the builds, and those that a killed process left at the next start', async () => {
+  await using at = await setup()
+  await at.store.build({ kind: 'tar', blob: at.blobs.put(archive) })
+  expect(await readdir(join(at.directory, 'locks'))).toEqual(['store'])
+  await writeFile(join(at.directory, 'locks', 'a'.repeat(64)), '')
+  await using _other = await openImageStore({ directory: at.directory, openBlob: at.blobs.open })
+  expect(await readdir(join(at.directory, 'locks'))).toEqual(['store'])
+})
+
 test('the same content by another way is the same image', async () => {
   await using at = await setup()
   const plain = await at.store.build({ kind: 'tar', blob: at.blobs.put(archive) })

@@ -6,10 +6,9 @@ import { type Collected, ImageCollector } from './collector.ts'
 import type { DebianOptions } from './debian.ts'
 import { extendImage } from './difference-image.ts'
 import { type ExportFormat, exported } from './export/export.ts'
-import { acquireFileLock } from './file-lock.ts'
 import type { Image } from './image.ts'
 import { ImageError, imageUnknown } from './image-error.ts'
-import { fileDigest, ImageFiles, STORE_LOCK } from './image-files.ts'
+import { fileDigest, ImageFiles } from './image-files.ts'
 import { ImageTrees } from './image-trees.ts'
 import { Pins } from './pins.ts'
 import type { RegistryOptions } from './registry.ts'
@@ -256,7 +255,7 @@ class FileImageStore implements ImageStore {
   }
 
   async #lock(signal: AbortSignal | undefined): Promise<Disposable> {
-    return await acquireFileLock(this.#files.lockPath(STORE_LOCK), signal ?? this.#closing.signal)
+    return await this.#files.lockStore(signal ?? this.#closing.signal)
   }
 }
 
