@@ -107,8 +107,8 @@ function addSandboxVerbs(program: Command): void {
     )
     .option('--pids <n>', 'processes at once', wholeNumber)
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
-    .option('--keep-warm <duration>', 'how long it lives unused')
-    .option('--lifetime <duration>', 'how long it lives at most')
+    .option('--keep-warm <duration>', 'how long it lives unused (default: 10 minutes)')
+    .option('--lifetime <duration>', 'how long it lives at most (default: no bound)')
     .option(
       '--allow <host>',
       'a host that it may reach: NAME[:PORT], *.NAME[:PORT], or an address (again for more)',
