@@ -137,7 +137,7 @@ await story('the command line', { pool: 1 }, (given) => {
     expectFailure(await create(...from, '--disk', '500TiB'), 2, /--disk: .* in all/)
     expectFailure(await create(...from, '--pids', '1'), 2, /pids/)
     expectFailure(await create(...from, '--keep-warm', 'soon'), 2, /soon/)
-    expectFailure(await create(...from, '--env', 'NOVALUE'), 1, /NAME=VALUE/)
+    expectFailure(await create(...from, '--env', 'NOVALUE'), 2, /NAME=VALUE/)
     for (const argv of [['nonsense'], ['sandbox', 'create'], ['serve', '--port', '99999']]) {
       const end = await sandlot(argv)
       expect(end.code).not.toBe(0)
