@@ -16,5 +16,6 @@ export function openImageBlob({ blobs }: Engine): OpenBlob {
 
 export function hasImageBlob({ blobs }: Engine): HasBlob {
   return async (digest, { signal }) =>
-    (await blobs.has(digest as Digest, signal ? { signal } : {})) !== undefined
+    (await blobs.has(digest as Digest, { renew: true, ...(signal ? { signal } : {}) })) !==
+    undefined
 }
