@@ -4,6 +4,8 @@ import { argumentBytes, environment, kernelText, USER_FORM, userName } from './k
 import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
 import { durationOf, formatDuration } from './quantity.ts'
+import { resources } from './resources.ts'
+import { wholeText } from './whole-text.ts'
 
 const path = kernelText.min(1).max(LIMITS.pathBytes)
 const words = z.array(kernelText).min(1).max(LIMITS.argvItems)
@@ -22,7 +24,7 @@ const ownership = {
 const expansion = { expand: z.boolean().optional() }
 
 /**
- * One step over an image. `run` and the copies make a layer; the others change the configuration alone. A relative path is
+ * One step over an image. `run`, `function` and the copies make a layer; the others change the configuration alone. A relative path is
  * below the working directory that holds at that step.
  */
 export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
@@ -84,6 +86,25 @@ export function buildStepOf<S extends z.ZodType<ImageSource>>(source: S) {
         to: path,
         ...ownership,
         ...expansion,
+      })
+      .strict(),
+    /**
+     * What a function of the client leaves in a sandbox. When its turn comes, the answer of the build has a `functionLine`; the client runs it
+     * and says so by `finishFunction`. One runs at a time, whoever asks; where its client leaves, or it fails, the next who waits has his turn.
+     */
+    z
+      .object({
+        kind: z.literal('function'),
+        /** What it is known by, since its code can't be compared. */
+        key: wholeText.min(1).max(LIMITS.keyLength),
+        /** Default: the build's. */
+        network: networkPolicy.optional(),
+        /** Of its sandbox. */
+        resources: resources.optional(),
+        /** By what the client finds it again; no part of what it is. */
+        call: z.number().int().min(0).optional(),
+        /** Whose it is, as the daemon knows: that of another project is another one. */
+        project: z.string().optional(),
       })
       .strict(),
     z.object({ kind: z.literal('env'), env: environment, ...expansion }).strict(),

@@ -1,5 +1,6 @@
 /** Routes of images: part of the table in `routes.ts`. */
 import { z } from 'zod'
+import { functionFinish } from './function-call.ts'
 import {
   IMAGE_EXPORT_FORMATS,
   imageSource,
@@ -11,6 +12,16 @@ import {
 import { page, paged, type Route } from './route.ts'
 
 export const IMAGE_ROUTES = {
+  finishFunction: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/function',
+    summary:
+      'Say that the function that a build waits for has run in this sandbox, or why it failed',
+    body: functionFinish,
+    answer: 'none',
+    status: 204,
+  },
+
   buildImage: {
     method: 'POST',
     path: '/v1/images',

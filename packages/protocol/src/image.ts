@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { buildStepOf } from './build-step.ts'
+import { functionLine } from './function-call.ts'
 import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
 import { type NetworkPolicy, networkPolicy } from './network.ts'
@@ -88,6 +89,7 @@ export type ImageView = z.infer<typeof imageView>
 export const imageBuildLine = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('log'), line: z.string() }),
   z.object({ kind: z.literal('detail'), line: z.string() }),
+  functionLine,
   z.object({ kind: z.literal('done'), image: imageView }),
   z.object({ kind: z.literal('error'), error: z.unknown() }),
 ])

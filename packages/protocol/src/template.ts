@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { command } from './exec.ts'
+import { functionLine } from './function-call.ts'
 import { idOf } from './ids.ts'
 import { imageSource } from './image.ts'
 import { onRestore } from './on-restore.ts'
@@ -62,6 +63,7 @@ export type TemplateView = z.infer<typeof templateView>
 export const templateLine = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('log'), line: z.string() }),
   z.object({ kind: z.literal('detail'), line: z.string() }),
+  functionLine,
   z.object({ kind: z.literal('done'), template: templateView }),
   z.object({ kind: z.literal('error'), error: z.unknown() }),
 ])

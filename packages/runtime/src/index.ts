@@ -97,7 +97,7 @@ export { defaultImageConfig, type Image, type ImageLayer } from './image/image.t
 export { IMAGE_ERROR_CODES, ImageError, type ImageErrorCode } from './image/image-error.ts'
 export type { RegistryOptions } from './image/registry.ts'
 export type { ResolveId } from './image/resolve.ts'
-export { type BuildWait, SharedBuilds } from './image/shared-builds.ts'
+export { type BuildWait, type FunctionCall, SharedBuilds } from './image/shared-builds.ts'
 export type { OpenStepMachine, StepMachine, StepMachineRequest } from './image/steps/machine.ts'
 export {
   type ExtendRequest,

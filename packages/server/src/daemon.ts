@@ -34,6 +34,7 @@ import { KeyRing } from './http/keys.ts'
 import { type Listening, listen } from './http/listen.ts'
 import { mountRoutes } from './http/mount.ts'
 import { type Answered, logRequest } from './http/request-log.ts'
+import { ClientFunctions, functionHandlers } from './images/client-functions.ts'
 import { imageHandlers } from './images/handlers.ts'
 import { hasImageBlob, openImageBlob } from './images/image-blobs.ts'
 import { stepMachines } from './images/step-machines.ts'
@@ -241,6 +242,7 @@ async function openApi(
   const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
   const keeperOf = (image: string) =>
     given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
+  const functions = new ClientFunctions()
   const handlers: Handlers = {
     ...healthHandler(serving),
     ...metricsHandler(metrics),
@@ -252,8 +254,9 @@ async function openApi(
     }),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
-    ...imageHandlers(images, startPoints, keeperOf),
-    ...templateHandlers(given.templates),
+    ...imageHandlers(images, functions, startPoints, keeperOf),
+    ...templateHandlers(given.templates, functions),
+    ...functionHandlers(functions),
     ...snapshotHandlers(saved),
     ...blobHandlers(engine),
     ...runHandlers(coordinator, startPoints),

@@ -12,6 +12,8 @@ export const SERVER_LIMITS = {
   stallMs: 120_000,
   /** An idle connection is kept for the next request; longer than a client keeps it. */
   keepAliveMs: 65_000,
+  /** A connection without a word for so long is asked by the kernel whether its other end is there. */
+  probeMs: 30_000,
   /** How often the daemon looks whether it can still be found on this machine. */
   announceEveryMs: 1_000,
   idempotencyKeyLength: 200,

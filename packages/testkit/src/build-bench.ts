@@ -75,6 +75,7 @@ async function fakeMachine(driver: FakeDriver, id: string): Promise<StepMachine>
   const spec: SandboxSpec = { id, layers: [], limits, hostname: 'build', detachedMs: 60_000 }
   const sandbox = await driver.create(spec)
   return {
+    sandbox: id,
     guest: sandbox.guest,
     env: { PROXY: 'http://relay' },
     difference: (wait) => sandbox.guest.tar.difference('main', {}, wait),

@@ -1,5 +1,6 @@
 import type { ImageConfig } from '@sandlot/protocol'
 import type { ImageLayer } from './image.ts'
+import type { FunctionCall } from './shared-builds.ts'
 
 /** Opens the bytes behind a digest. They are checked while they are read. */
 export type OpenBlob = (
@@ -23,6 +24,8 @@ export interface BuildContext {
   /** One line as a program printed it, for who wants all of them. */
   readonly detail: (line: string) => void
   readonly openBlob: OpenBlob
+  /** Has one of those who wait run a function; false where that came to nothing and another's turn is next. */
+  readonly callFunction: (call: FunctionCall) => Promise<boolean>
   /** The last lines logged. */
   readonly logTail: () => readonly string[]
 }

@@ -236,6 +236,7 @@ export class ImageBuilder {
         run.log(line)
       },
       detail: run.detail,
+      callFunction: run.callFunction,
     }
   }
 }
@@ -243,9 +244,9 @@ export class ImageBuilder {
 const DEFAULT_SHELL = ['/bin/sh', '-c']
 
 function prefixed(wait: BuildWait, prefix: string): BuildWait {
-  const { onLog, onDetail, signal } = wait
+  const { onLog, onDetail } = wait
   return {
-    signal,
+    ...wait,
     onLog: (line) => onLog?.(prefix + line),
     onDetail: (line) => onDetail?.(prefix + line),
   }

@@ -8,6 +8,8 @@ export type ResolveId = (id: string, wait: { readonly signal: AbortSignal }) => 
 export interface Resolving {
   readonly registry: RegistryOptions
   readonly resolveId: ResolveId
+  /** Who asks: a function is that of its project. */
+  readonly project: string
   readonly signal: AbortSignal
 }
 
@@ -40,8 +42,10 @@ async function resolved(
   if (source.kind !== 'built') return source
   const steps: BuildStep[] = []
   for (const step of source.steps) {
-    const isCopy = step.kind === 'copyFrom'
-    steps.push(isCopy ? { ...step, source: await resolved(step.source, options, known) } : step)
+    if (step.kind === 'copyFrom') {
+      steps.push({ ...step, source: await resolved(step.source, options, known) })
+    } else if (step.kind === 'function') steps.push({ ...step, project: options.project })
+    else steps.push(step)
   }
   return { ...source, base: await resolved(source.base, options, known), steps }
 }

@@ -1,21 +1,41 @@
+import { ImageError } from './image-error.ts'
+
 /** What a caller of a build brings. */
 export interface BuildWait {
   /** Gets the lines for a person who waits. */
   readonly onLog?: ((line: string) => void) | undefined
   /** Gets what the programs of the build printed, line by line. */
   readonly onDetail?: ((line: string) => void) | undefined
+  /** Runs a function of the caller's, and resolves when it has done what it should. `signal` aborts when nobody needs it any more. */
+  readonly onFunction?:
+    | ((call: FunctionCall, wait: { readonly signal: AbortSignal }) => Promise<void>)
+    | undefined
   readonly signal?: AbortSignal | undefined
+}
+
+export interface FunctionCall {
+  readonly key: string
+  /** By what the caller finds it. */
+  readonly call?: number
+  /** Where it is to work. */
+  readonly sandbox: string
 }
 
 export interface BuildRun {
   readonly signal: AbortSignal
   readonly log: (line: string) => void
   readonly detail: (line: string) => void
+  /**
+   * Has the one who waits the longest run a function. Where he leaves meanwhile, or it fails, which is his failure alone, it is false as long
+   * as another waits. Fails with the last one's error.
+   */
+  readonly callFunction: (call: FunctionCall) => Promise<boolean>
 }
 
 interface Running<T> {
   readonly controller: AbortController
-  readonly waiters: Set<BuildWait>
+  /** Each with what ends his wait alone. */
+  readonly waiters: Map<BuildWait, (error: unknown) => void>
   readonly result: Promise<T>
 }
 
@@ -47,16 +67,18 @@ export class SharedBuilds<T> {
 
   #start(key: string, build: (run: BuildRun) => Promise<T>): Running<T> {
     const controller = new AbortController()
-    const waiters = new Set<BuildWait>()
+    const waiters: Running<T>['waiters'] = new Map()
     const log = (line: string): void => {
-      for (const waiter of waiters) waiter.onLog?.(line)
+      for (const waiter of waiters.keys()) waiter.onLog?.(line)
     }
     const detail = (line: string): void => {
-      for (const waiter of waiters) waiter.onDetail?.(line)
+      for (const waiter of waiters.keys()) waiter.onDetail?.(line)
     }
+    const { signal } = controller
+    const callFunction = (call: FunctionCall) => calledByOne(call, waiters, signal)
     // One turn later, so that the first waiter hears every line.
     const result = Promise.resolve()
-      .then(() => build({ signal: controller.signal, log, detail }))
+      .then(() => build({ signal, log, detail, callFunction }))
       .finally(() => this.#running.delete(key))
     result.catch(() => {})
     const running = { controller, waiters, result }
@@ -77,7 +99,7 @@ export class SharedBuilds<T> {
       running.controller.abort(reason)
       running.result.catch(() => {}).then(() => left.reject(reason))
     }
-    running.waiters.add(wait)
+    running.waiters.set(wait, left.reject)
     wait.signal?.addEventListener('abort', leave, { once: true })
     try {
       return await Promise.race([running.result, left.promise])
@@ -86,4 +108,32 @@ export class SharedBuilds<T> {
       running.waiters.delete(wait)
     }
   }
+}
+
+async function calledByOne(
+  call: FunctionCall,
+  waiters: Running<unknown>['waiters'],
+  building: AbortSignal,
+): Promise<boolean> {
+  const able = [...waiters.keys()].filter(({ onFunction }) => onFunction)
+  const [waiter] = able
+  if (!waiter?.onFunction) throw nobodyCan(call)
+  const signal = waiter.signal ? AbortSignal.any([building, waiter.signal]) : building
+  try {
+    await waiter.onFunction(call, { signal })
+    return true
+  } catch (error) {
+    building.throwIfAborted()
+    if (!waiters.has(waiter)) return false
+    if (able.length === 1) throw error
+    waiters.get(waiter)?.(error)
+    waiters.delete(waiter)
+    return false
+  }
+}
+
+function nobodyCan({ key }: FunctionCall): ImageError {
+  return new ImageError('image_build_failed', `Nobody who waits can run the function ${key}.`, {
+    hint: 'A function is a step of what is asked for by itself, and of no other image that is copied from.',
+  })
 }

@@ -52,6 +52,8 @@ function stepFields(step: BuildStep): unknown {
     case 'copy':
       // The times of the files are in the tar, and in no content.
       return step.content === undefined ? step : { ...step, blob: undefined }
+    case 'function':
+      return { ...step, call: undefined }
     case 'run':
       // How long it may take changes nothing of what it makes.
       return { ...step, timeout: undefined }

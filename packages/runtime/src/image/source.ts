@@ -1,5 +1,6 @@
 import {
   type BuildStep,
+  completeResources,
   type ImageSource,
   imageSource,
   LIMITS,
@@ -82,6 +83,10 @@ function normalizedStep(step: BuildStep, network: NetworkPolicy): BuildStep {
   switch (step.kind) {
     case 'run':
       return { ...step, network: step.network ?? network }
+    case 'function': {
+      const resources = completeResources(step.resources)
+      return { ...step, network: step.network ?? network, resources }
+    }
     case 'copy':
       checkBlob(step.blob)
       if (step.content !== undefined) checkBlob(step.content)

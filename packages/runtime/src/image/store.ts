@@ -74,6 +74,8 @@ export interface ImageStore extends AsyncDisposable {
 export interface SourceWait extends BuildWait {
   /** What ids of snapshots and templates stand for, to who asks. Default: there are none. */
   readonly resolveId?: ResolveId
+  /** Who asks: functions of one project are not those of another. */
+  readonly project?: string
 }
 
 export interface ImageWait {
@@ -152,6 +154,7 @@ class FileImageStore implements ImageStore {
       registry: this.#registry,
       resolveId: async (id, { signal }) =>
         id.startsWith('im_') ? id : await (wait.resolveId ?? noId)(id, { signal }),
+      project: wait.project ?? '',
       signal: wait.signal ?? this.#closing.signal,
     })
     const image = await this.#builder.image(resolved, wait)

@@ -10,12 +10,12 @@ interface Schema {
 }
 
 /**
- * What the daemon would refuse is refused before something long is begun for it, such as the build of an image.
+ * What the daemon would refuse is refused before something long is begun for it, such as the build of an image. `where` is the option.
  * @throws SandlotError `invalid_request`
  */
-export function refuseEarly(schema: Schema, request: Readonly<Record<string, unknown>>): void {
+export function refuseEarly(schema: Schema, request: unknown, where = ''): void {
   const { error } = schema.safeParse(request)
-  if (error) throw invalidRequest('', error)
+  if (error) throw invalidRequest(where, error)
 }
 
 /** Of a start that has no others to complete them. */

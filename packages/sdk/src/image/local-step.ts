@@ -1,7 +1,8 @@
-import type { BuildStep, ImageSource, NetworkPolicy } from '@sandlot/protocol'
+import type { BuildStep, ImageSource, NetworkPolicy, ResourcesInput } from '@sandlot/protocol'
 import type { ImageDescription } from './image.ts'
 
 type RunStep = Extract<BuildStep, { kind: 'run' }>
+type FunctionStep = Extract<BuildStep, { kind: 'function' }>
 type CopyStep = Extract<BuildStep, { kind: 'copy' }>
 type CopyFromStep = Extract<BuildStep, { kind: 'copyFrom' }>
 
@@ -25,7 +26,8 @@ export interface DockerfileOptions {
 
 /** A step as it is described here: contents are still files of this machine. */
 export type LocalStep =
-  | Exclude<BuildStep, RunStep | CopyStep | CopyFromStep>
+  | Exclude<BuildStep, RunStep | FunctionStep | CopyStep | CopyFromStep>
+  | (Omit<FunctionStep, 'resources'> & { readonly resources?: ResourcesInput })
   | (Omit<RunStep, 'timeout'> & Pick<RunOptions, 'timeout'>)
   | (Omit<CopyStep, 'blob' | 'content'> & { readonly files: LocalCopy })
   | (Omit<CopyFromStep, 'source'> & { readonly source: ImageDescription })

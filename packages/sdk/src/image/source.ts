@@ -47,7 +47,7 @@ async function wireStep(
   if (step.kind === 'copyFrom') {
     return { ...step, source: await sourceOf(contents, step.source, options) }
   }
-  // A time with its unit is read by the daemon.
+  // A time or a size with its unit is read by the daemon.
   if (step.kind !== 'copy') return step as BuildStep
   const { files, ...rest } = step
   const { bytes, file, content } = await files.tar()

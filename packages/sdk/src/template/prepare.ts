@@ -1,10 +1,10 @@
 /** `client.prepare`: an environment, made once, from which any number of sandboxes start. */
-import { createHash } from 'node:crypto'
 import {
   type Command,
   command,
   environment,
   kernelText,
+  LIMITS,
   type NetworkPolicy,
   networkPolicy,
   type OnRestoreInput,
@@ -17,26 +17,25 @@ import {
   templateCreate,
   templateLine,
   userName,
+  wholeText,
 } from '@sandlot/protocol'
 import { z } from 'zod'
 import type { ClientContext } from '../connection/context.ts'
+import type { RunFunction } from '../connection/function-calls.ts'
 import { type LogOptions, loggedWork } from '../connection/logged-work.ts'
 import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
 import { Image, ImageDescription } from '../image/image.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
 import { withSource } from '../image/source.ts'
-import type { Sandbox } from '../sandbox/sandbox.ts'
-import { Sandboxes } from '../sandbox/sandboxes.ts'
-import { Snapshots } from '../snapshot/snapshots.ts'
+import { Sandbox } from '../sandbox/sandbox.ts'
 
 /** A command, or a function with a key of its own: change the key when the function changes, since its code can't be compared. */
 export type SetupStep =
   | string
   | readonly string[]
-  | {
-      readonly key: string
-      readonly run: (context: { readonly sandbox: Sandbox }) => Promise<unknown>
-    }
+  | { readonly key: string; readonly run: RunInSandbox }
+
+type RunInSandbox = (context: { readonly sandbox: Sandbox }) => Promise<unknown>
 
 export interface PrepareOptions extends LogOptions {
   /** What it begins with. */
@@ -73,93 +72,80 @@ export async function prepare(
   context: ClientContext,
   options: PrepareOptions,
 ): Promise<TemplateView> {
-  const { snapshot, resources, start, ready, readyTimeout, onRestore, name, tags } = options
-  const memory = { start, ready, readyTimeout, onRestore }
-  const template = { snapshot, resources, ...memory, name, tags }
-  refuseEarly(templateCreate, { ...template, source: { kind: 'id', id: 'described' } })
-  refuseResources(resources)
-  const described = await describe(context, options)
-  return await withSource(context, described, logOf(options), (source) =>
-    loggedWork(context, 'prepareTemplate', { ...template, source }, options, (line) => {
+  const { from, files, setup, env, workdir, user, network, signal, onLog, onDetail, ...rest } =
+    options
+  refuseEarly(setupOptions, { files, setup, env, workdir, user, network })
+  for (const [at, step] of (setup ?? []).entries()) checkStep(step, `setup.${at}`)
+  refuseEarly(templateCreate, { ...rest, source: { kind: 'id', id: 'described' } })
+  refuseResources(rest.resources)
+  const waiting = { ...(signal ? { signal } : {}), ...(onLog ? { onLog } : {}) }
+  const functions: RunInSandbox[] = []
+  const base =
+    from instanceof ImageDescription
+      ? from
+      : Image.fromId(await resolveImage(context, from, waiting))
+  const described = describe(base, options, functions)
+  const onFunction: RunFunction = async ({ key, call = -1, sandbox }) => {
+    const run = functions[call]
+    if (!run) throw new SandlotError('unsupported', `nothing here knows the function ${key}`)
+    await run({ sandbox: new Sandbox(context, sandbox, waiting) })
+  }
+  const work = { ...waiting, ...(onDetail ? { onDetail } : {}), onFunction }
+  return await withSource(context, described, waiting, (source) =>
+    loggedWork(context, 'prepareTemplate', { ...rest, source }, work, (line) => {
       const news = templateLine.parse(line)
       return news.kind === 'done' ? { kind: 'done', value: news.template } : news
     }),
   )
 }
 
-/** What becomes steps of the build, where a function may stand among them. */
-const prepared = z.object({
-  setup: z.array(command).optional(),
+/** What becomes steps of the build. */
+const setupOptions = z.object({
+  files: z.record(z.string(), kernelText.min(1)).optional(),
+  setup: z.array(z.unknown()).optional(),
   env: environment.optional(),
   workdir: kernelText.min(1).optional(),
   user: userName.optional(),
   network: networkPolicy.optional(),
 })
 
-async function describe(
-  context: ClientContext,
-  options: PrepareOptions,
-): Promise<ImageDescription> {
-  const { from, files = {}, setup = [], env, workdir, user, network } = options
-  refuseEarly(prepared, { setup: setup.filter(isCommand), env, workdir, user, network })
-  let image =
-    from instanceof ImageDescription
-      ? from
-      : Image.fromId(await resolveImage(context, from, logOf(options)))
-  if (network !== undefined) image = image.network(network)
+/** @throws SandlotError `invalid_request` */
+function checkStep(step: SetupStep, where: string): void {
+  const { key, run } = (step ?? {}) as { key?: unknown; run?: unknown }
+  if (isCommand(step)) refuseEarly(command, step, where)
+  else if (typeof run === 'function' && typeof key === 'string') {
+    refuseEarly(functionKey, key, `${where}.key`)
+  } else {
+    throw new SandlotError('invalid_request', `${where}: neither a command nor a function`, {
+      hint: 'Give a function as { key: "any name, changed with the function", run: async ({ sandbox }) => … }: its code can’t be compared.',
+    })
+  }
+}
+
+const functionKey = wholeText.min(1).max(LIMITS.keyLength)
+
+/** `functions` gets those that are steps, in their order. */
+function describe(
+  base: ImageDescription,
+  { files = {}, setup = [], env, workdir, user, network, resources }: PrepareOptions,
+  functions: RunInSandbox[],
+): ImageDescription {
+  let image = network === undefined ? base : base.network(network)
   if (env) image = image.env(env)
   for (const [local, remote] of Object.entries(files)) image = image.copy(local, remote)
   if (workdir !== undefined) image = image.workdir(workdir)
   if (user !== undefined) image = image.user(user)
   for (const step of setup) {
-    image = isCommand(step) ? image.run(step) : await ran(context, image, step, options)
+    if (isCommand(step)) image = image.run(step)
+    else {
+      const call = functions.push(step.run) - 1
+      const { key } = step
+      image = image.with({ kind: 'function', key, call, ...(resources ? { resources } : {}) })
+    }
   }
   return image
 }
 
 function isCommand(step: SetupStep): step is string | readonly string[] {
-  if (typeof step === 'string' || Array.isArray(step)) return true
-  const { key, run } = step as { key?: unknown; run?: unknown }
-  if (typeof run === 'function' && typeof key === 'string' && key !== '') return false
-  throw new SandlotError(
-    'invalid_request',
-    'a step of setup is neither a command nor a function with a key',
-    {
-      hint: 'Give a function as { key: "any name, changed with the function", run: async ({ sandbox }) => … }: its code can’t be compared.',
-    },
-  )
-}
-
-/** What a function leaves in a sandbox, as a snapshot that the next call finds by the function's key and all that came before it. */
-async function ran(
-  context: ClientContext,
-  before: ImageDescription,
-  step: Extract<SetupStep, { key: string }>,
-  options: PrepareOptions,
-): Promise<ImageDescription> {
-  const { signal, network = 'packages' } = options
-  const waiting = signal ? { signal } : {}
-  const from = await resolveImage(context, before, logOf(options))
-  const key = createHash('sha256')
-    .update(JSON.stringify([from, step.key]))
-    .digest('hex')
-  const name = `setup/${key}`
-  const snapshots = new Snapshots(context)
-  for await (const found of snapshots.list({ name, ...waiting })) return Image.fromId(found.id)
-  options.onLog?.(`running the function ${step.key}`)
-  const { resources } = options
-  await using sandbox = await new Sandboxes(context).create({
-    from,
-    network,
-    ...(resources ? { resources } : {}),
-    ...waiting,
-  })
-  await step.run({ sandbox })
-  const taken = await sandbox.snapshot({ kind: 'filesystem', name, hidden: true, ...waiting })
-  for (const line of taken.warnings ?? []) options.onLog?.(line)
-  return Image.fromId(taken.id)
-}
-
-function logOf({ signal, onLog }: PrepareOptions): LogOptions {
-  return { ...(signal ? { signal } : {}), ...(onLog ? { onLog } : {}) }
+  return typeof step === 'string' || Array.isArray(step)
 }

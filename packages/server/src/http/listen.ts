@@ -38,6 +38,9 @@ export async function listen(
       // Bodies and answers may take as long as they move: `readBytes` and `sendStream` watch that they do.
       requestTimeout: 0,
       keepAliveTimeout: SERVER_LIMITS.keepAliveMs,
+      // A client whose machine is gone says nothing, and a build may wait for its function.
+      keepAlive: true,
+      keepAliveInitialDelay: SERVER_LIMITS.probeMs,
       noDelay: true,
     },
     (incoming, outgoing) => void listener(incoming, outgoing),

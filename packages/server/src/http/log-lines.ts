@@ -7,6 +7,8 @@ export interface LoggedWait {
   readonly onLog: (line: string) => void
   /** Takes a line that a program of the work printed. */
   readonly onDetail: (line: string) => void
+  /** Takes a line of another kind, which no reader misses. */
+  readonly onLine: (line: { readonly kind: string }) => void
 }
 
 export interface LoggedWork<T> {
@@ -22,12 +24,16 @@ export interface LoggedWork<T> {
  * reading ends the work.
  */
 export async function* logLines<T>({ signal, run, done }: LoggedWork<T>): AsyncGenerator<unknown> {
-  const lines: { readonly kind: 'log' | 'detail'; readonly line: string }[] = []
+  const lines: { readonly kind: string }[] = []
   let wake = Promise.withResolvers<void>()
   let dropped = 0
   const stop = new AbortController()
+  const onLine = (line: { readonly kind: string }) => {
+    lines.push(line)
+    wake.resolve()
+  }
   const put = (kind: 'log' | 'detail', line: string) => {
-    if (lines.length < SERVER_LIMITS.buildLinesWaiting) lines.push({ kind, line })
+    if (lines.length < SERVER_LIMITS.buildLinesWaiting) onLine({ kind, line } as { kind: string })
     else dropped += 1
     wake.resolve()
   }
@@ -35,6 +41,7 @@ export async function* logLines<T>({ signal, run, done }: LoggedWork<T>): AsyncG
     signal: AbortSignal.any([signal, stop.signal]),
     onLog: (line) => put('log', line),
     onDetail: (line) => put('detail', line),
+    onLine,
   })
   let over = false
   work

@@ -5,6 +5,7 @@ import { checkedId } from '../http/checked-id.ts'
 import { logLines } from '../http/log-lines.ts'
 import { pageOf } from '../http/page.ts'
 import type { StartPoints } from '../start-points.ts'
+import type { ClientFunctions } from './client-functions.ts'
 
 type ImageRoutes =
   | 'buildImage'
@@ -17,6 +18,7 @@ type ImageRoutes =
 
 export function imageHandlers(
   images: ImageStore,
+  functions: ClientFunctions,
   startPoints: StartPoints,
   /** Id of the snapshot or the template whose files an image has. */
   keeperOf: (image: string) => string | undefined,
@@ -28,7 +30,9 @@ export function imageHandlers(
         run: (wait) =>
           images.build(body, {
             ...wait,
+            project: caller.project,
             resolveId: (id) => startPoints.image(caller.project, id),
+            onFunction: functions.of(caller.project, wait.onLine),
           }),
         done: (image) => ({ image: imageViewOf(image) }),
       }),

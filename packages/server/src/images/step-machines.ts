@@ -24,11 +24,12 @@ export interface StepMachinesOptions {
 
 /** Sandboxes of the node for steps of builds: they are admitted, counted and ended as all others. */
 export function stepMachines(options: StepMachinesOptions): OpenStepMachine {
-  const resources = buildResources(options.memoryBytes)
-  return async ({ image, network }, { signal }) => {
+  const ofSteps = buildResources(options.memoryBytes)
+  return async ({ image, network, client }, { signal }) => {
     const node = options.node()
     if (!node) throw new SandlotError('draining', 'the daemon is starting')
     const sandbox = newId('sandbox')
+    const resources = client?.resources ?? ofSteps
     const release = async () => {
       await node.release({ sandbox, reason: 'its step is over' })
     }
@@ -38,11 +39,11 @@ export function stepMachines(options: StepMachinesOptions): OpenStepMachine {
           sandbox,
           image: image.id,
           resources,
-          // No client's: nobody finds it by a list.
-          project: '',
+          // Without a client nobody finds it by a list.
+          project: client?.project ?? '',
           owner: BUILD,
           epoch: 0,
-          hostname: 'build',
+          ...(client ? {} : { hostname: 'build' }),
           network: { agent: network },
           waitMs: SERVER_LIMITS.buildRoomMs,
         },
@@ -50,7 +51,7 @@ export function stepMachines(options: StepMachinesOptions): OpenStepMachine {
       )
       const lent = await node.sandboxes.lend(sandbox, { signal })
       const env = node.sandboxes.entries.get(sandbox)?.network?.env ?? {}
-      return { ...machineOf(lent, release, resources), env }
+      return { ...machineOf(lent, release, resources), sandbox, env }
     } catch (error) {
       await release()
       throw error
@@ -62,7 +63,7 @@ function machineOf(
   lent: Lent,
   release: () => Promise<void>,
   resources: Resources,
-): Omit<StepMachine, 'env'> {
+): Omit<StepMachine, 'sandbox' | 'env'> {
   return {
     guest: lent.guest,
     difference: (wait) => lent.guest.tar.difference('main', {}, wait),

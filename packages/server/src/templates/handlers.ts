@@ -2,18 +2,25 @@ import type { TemplateView } from '@sandlot/protocol'
 import type { Handlers } from '../http/call.ts'
 import { logLines } from '../http/log-lines.ts'
 import { pageOf } from '../http/page.ts'
+import type { ClientFunctions } from '../images/client-functions.ts'
 import { hasTag } from '../sandboxes/has-tag.ts'
 import type { TemplateRecord } from './record.ts'
 import type { Templates } from './templates.ts'
 
 type TemplateRoutes = 'prepareTemplate' | 'listTemplates' | 'getTemplate' | 'deleteTemplate'
 
-export function templateHandlers(templates: Templates): Pick<Handlers, TemplateRoutes> {
+export function templateHandlers(
+  templates: Templates,
+  functions: ClientFunctions,
+): Pick<Handlers, TemplateRoutes> {
   return {
     prepareTemplate: async ({ caller, body, signal }) =>
       logLines({
         signal,
-        run: (wait) => templates.prepare(caller.project, body, wait),
+        run: (wait) => {
+          const onFunction = functions.of(caller.project, wait.onLine)
+          return templates.prepare(caller.project, body, { ...wait, onFunction })
+        },
         done: (record) => ({ template: templateViewOf(record) }),
       }),
     listTemplates: async ({ caller, query }) => {

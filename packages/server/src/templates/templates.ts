@@ -145,7 +145,7 @@ export class Templates {
     // Nothing is built for what nothing could start from.
     completeResources(input.resources)
     const resolveId: ResolveId = (id) => this.#options.imageOf(project, id)
-    const image = await this.#options.images.build(input.source, { ...wait, resolveId })
+    const image = await this.#options.images.build(input.source, { ...wait, project, resolveId })
     const id = templateId(project, image.id, input)
     const found = await this.find(project, id)
     if (found && (await this.#keep(found)) && (await this.#isRestorable(found))) {

@@ -10,6 +10,7 @@ import { findAccount, ROOT } from './account.ts'
 import { CopiedTree } from './copied-tree.ts'
 import { copyFromLayer, copyLayer } from './copy.ts'
 import { expanded } from './expand.ts'
+import { functionLayer } from './function.ts'
 import type { OpenStepMachine } from './machine.ts'
 import { runLayer } from './run.ts'
 import { bytesOf, lookIn, walk } from './tree-path.ts'
@@ -36,6 +37,8 @@ export async function applyStep(
   switch (step.kind) {
     case 'run':
       return withLayer(parent, context, await runLayer(step, parent, context))
+    case 'function':
+      return withLayer(parent, context, await functionLayer(step, parent, context))
     case 'copy':
       return withLayer(parent, context, await copyLayer(placed(step, parent), parent, context))
     case 'copyFrom':
@@ -60,7 +63,7 @@ function placed<S extends StepOf<'copy'> | StepOf<'copyFrom'>>(step: S, { config
 
 /** The configuration after a step that changes nothing else. */
 function changedConfig(
-  step: Exclude<BuildStep, StepOf<'run' | 'copy' | 'copyFrom' | 'workdir'>>,
+  step: Exclude<BuildStep, StepOf<'run' | 'function' | 'copy' | 'copyFrom' | 'workdir'>>,
   config: ImageConfig,
 ): ImageConfig {
   switch (step.kind) {

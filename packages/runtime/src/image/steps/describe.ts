@@ -12,6 +12,8 @@ function argument(step: BuildStep): string {
   switch (step.kind) {
     case 'run':
       return typeof step.command === 'string' ? step.command : step.command.join(' ')
+    case 'function':
+      return step.key
     case 'copy':
       return `to ${step.to}`
     case 'copyFrom':

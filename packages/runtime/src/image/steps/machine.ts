@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from '@sandlot/protocol'
+import type { NetworkPolicy, Resources } from '@sandlot/protocol'
 import type { Guest } from '../../guest/guest.ts'
 import type { Image } from '../image.ts'
 
@@ -6,6 +6,8 @@ export interface StepMachineRequest {
   /** What its world `main` shows. It must stay until the machine is disposed of. */
   readonly image: Image
   readonly network: NetworkPolicy
+  /** A client works in it itself: whose it is, and what it may use. */
+  readonly client?: { readonly project: string; readonly resources: Resources }
 }
 
 /**
@@ -13,6 +15,8 @@ export interface StepMachineRequest {
  * that runs in it.
  */
 export interface StepMachine extends AsyncDisposable {
+  /** Its id, by which a client finds it. */
+  readonly sandbox: string
   readonly guest: Guest
   /** What commands need to reach what the policy allows, such as proxies. The step's own variables win. */
   readonly env: Readonly<Record<string, string>>

@@ -5,11 +5,12 @@ import type { ExecResult, ExecSpec } from '../../guest/guest.ts'
 import type { Image } from '../image.ts'
 import { ImageError } from '../image-error.ts'
 import { imageLimits } from '../limits.ts'
-import { type WrittenLayer, writeTarLayer } from '../tar-layer.ts'
+import type { WrittenLayer } from '../tar-layer.ts'
 import type { StepContext, StepOf } from './apply.ts'
+import { changedLayer } from './changed-layer.ts'
 import type { StepMachine } from './machine.ts'
 import { OutputLines } from './output-lines.ts'
-import { commandFailed, limitsMet, notKept, notStarted } from './run-failure.ts'
+import { commandFailed, limitsMet, notStarted } from './run-failure.ts'
 
 const WORLD = 'main'
 const EXEC = 'step'
@@ -19,7 +20,7 @@ export async function runLayer(
   parent: Image,
   context: StepContext,
 ): Promise<WrittenLayer | undefined> {
-  const { signal, layerPath } = context
+  const { signal } = context
   const network = step.network ?? 'none'
   await using machine = await context.openMachine({ image: parent, network }, { signal })
   const command = commandOf(step, parent, context, machine)
@@ -27,14 +28,7 @@ export async function runLayer(
   if (result.exitCode !== 0) {
     throw commandFailed(result, command, { ...context, met: await limitsMet(machine.guest) })
   }
-  try {
-    const tar = machine.difference({ signal })
-    const written = await writeTarLayer(tar, { path: layerPath, settled: true, onLog: context.log })
-    return written.root.children.size === 0 ? undefined : written
-  } catch (error) {
-    signal.throwIfAborted()
-    throw notKept(error) ?? (await machine.explain(error))
-  }
+  return await changedLayer(machine, context)
 }
 
 export interface Command extends Omit<ExecSpec, 'world' | 'exec' | 'stdin' | 'mode'> {
