@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type BuildStep, LIMITS } from '@sandlot/protocol'
-import { type BuildBench, buildBench, ociLayout, tarArchive } from '@sandlot/testkit'
+import { type BuildBench, buildBench } from '@sandlot/testkit'
 import { expect, test } from 'vitest'
 import type { FakeCommand, FakeReply } from '../fake/script.ts'
 import { imageLimits } from './limits.ts'
@@ -188,9 +188,9 @@ test('many who ask share each step, over two stores of one directory as well', a
   await other[Symbol.asyncDispose]()
 })
 
-test('an image of many steps has few layers, and the same files', async () => {
+test('an image of more steps than a sandbox can have layers has few of them, and the same files', async () => {
   await using at = await buildBench(shell())
-  const count = imageLimits.layersInBuild + 3
+  const count = imageLimits.layersMax + 3
   const steps = Array.from({ length: count }, (_, n): BuildStep => {
     const blob = at.tar([
       { path: `f${n}`, content: `${n}` },
@@ -200,25 +200,13 @@ test('an image of many steps has few layers, and the same files', async () => {
   })
   const lines: string[] = []
   const image = await at.build(baseOf(at), steps, (line) => lines.push(line))
-  expect(image.layers).toHaveLength(imageLimits.layersKept)
-  const top = (await at.layers(image)).at(-1) ?? []
-  expect(top.filter((line) => line.startsWith('last '))).toEqual([
-    expect.stringMatching(new RegExp(` ${count - 1}$`)),
-  ])
-  expect(top.filter((line) => line.startsWith('f'))).toHaveLength(
-    count - imageLimits.layersKept + 2,
-  )
-  expect(lines.some((line) => /joining \d+ layers into one/.test(line))).toBe(true)
+  // The last of them lie over what was joined.
+  expect(image.layers.length).toBeLessThan(imageLimits.layersKept + 6)
+  expect(lines.filter((line) => /joining \d+ layers into one/.test(line))).toHaveLength(1)
+  const shown = (await at.layers(image)).flat()
+  expect(shown.filter((line) => /^f\d/.test(line))).toHaveLength(count)
+  expect(shown.findLast((line) => line.startsWith('last '))).toMatch(new RegExp(` ${count - 1}$`))
   expect(await at.build(baseOf(at), steps)).toEqual(image)
-})
-
-test('a deep OCI image has few layers as well', async () => {
-  await using at = await buildBench()
-  const layers = Array.from({ length: 30 }, (_, n) =>
-    tarArchive([{ path: `f${n}`, content: `${n}` }]),
-  )
-  const image = await at.store.build({ kind: 'oci', blob: at.blobs.put(ociLayout({ layers })) })
-  expect(image.layers).toHaveLength(imageLimits.layersKept)
 })
 
 test('an output without an end is cut', async () => {

@@ -49,7 +49,6 @@ interface Making {
   readonly intermediate: boolean
   /** Build it though its key is there. */
   readonly again?: boolean
-  readonly layersMax: number
   readonly make: (context: BuildContext) => Promise<BuiltImage>
 }
 
@@ -93,8 +92,7 @@ export class ImageBuilder {
     const present = await files.findByKey(key)
     if (present) return present
     const make = (context: BuildContext) => this.#base(source, context)
-    const layersMax = imageLimits.layersKept
-    return await this.#share({ key, source, intermediate: false, layersMax, make }, wait)
+    return await this.#share({ key, source, intermediate: false, make }, wait)
   }
 
   async #built(source: SourceOf<'built'>, wait: BuildWait): Promise<Image> {
@@ -134,26 +132,21 @@ export class ImageBuilder {
         },
       })
     const part: ImageSource = { ...source, steps: [...before, step] }
-    const layersMax = imageLimits.layersInBuild
-    return await this.#share({ key, source: part, intermediate: true, layersMax, make }, wait)
+    return await this.#share({ key, source: part, intermediate: true, make }, wait)
   }
 
-  /** What was asked for: with few layers, so that its sandboxes start fast, and to be seen in lists. */
+  /** What was asked for is to be seen in lists. */
   async #settled(
     image: Image,
     source: SourceOf<'built'>,
     key: string,
     wait: BuildWait,
   ): Promise<Image> {
-    const layersMax = imageLimits.layersKept
-    if (!image.intermediate && image.layers.length <= layersMax) return image
+    if (!image.intermediate) return image
     using _pin = this.#options.pins.hold(image.id)
     const { layers, config } = image
     const make = async () => ({ layers, config })
-    return await this.#share(
-      { key, source, intermediate: false, again: true, layersMax, make },
-      wait,
-    )
+    return await this.#share({ key, source, intermediate: false, again: true, make }, wait)
   }
 
   async #share(making: Making, wait: BuildWait): Promise<Image> {
@@ -174,7 +167,7 @@ export class ImageBuilder {
       if (present) return present
       await using temporary = await files.temporary(key)
       const context = this.#context(temporary.path, run)
-      const built = await this.#joined(await making.make(context), making, context)
+      const built = await this.#fitting(await making.make(context), context)
       run.signal.throwIfAborted()
       return await this.#publish(built, making, context)
     } catch (cause) {
@@ -182,13 +175,10 @@ export class ImageBuilder {
     }
   }
 
-  async #joined(
-    built: BuiltImage,
-    { layersMax }: Making,
-    { directory, signal, log }: BuildContext,
-  ): Promise<BuiltImage> {
+  /** With no more layers than a sandbox can have. */
+  async #fitting(built: BuiltImage, { directory, signal, log }: BuildContext): Promise<BuiltImage> {
     const { layers, config } = built
-    if (layers.length <= layersMax) return built
+    if (layers.length <= imageLimits.layersMax) return built
     const keep = imageLimits.layersKept
     log(`joining ${layers.length - keep + 1} layers into one`)
     const joining = { keep, path: `${directory}/joined.erofs`, trees: this.#trees, signal }

@@ -16,7 +16,7 @@ export interface Room {
 }
 
 /**
- * The least that must go: of those whose removal frees something intermediate results first, then those that were used the longest
+ * The least that must go: of those whose removal frees something intermediate results and joined forms first, then those that were used the longest
  * ago; where layers are shared so that none frees anything alone, the first in the same order.
  */
 export function imagesToCollect(candidates: readonly Candidate[], room: Room): Image[] {
@@ -64,5 +64,5 @@ class LayerUse {
 }
 
 function rank({ image }: Candidate): number {
-  return image.intermediate ? 0 : 1
+  return image.intermediate || image.joinedOf !== undefined ? 0 : 1
 }

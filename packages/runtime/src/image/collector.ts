@@ -57,15 +57,26 @@ export class ImageCollector {
       })
   }
 
-  /** Only with the lock of the store. What is pinned stays. */
+  /** Only with the lock of the store. What is pinned stays; joined forms go with what they are forms of. */
   async remove(images: readonly Image[]): Promise<Collected> {
-    const gone = images.filter(({ id }) => !this.#options.pins.has(id))
+    const forms = await this.#formsWithout(images)
+    const gone = [...images, ...forms].filter(({ id }) => !this.#options.pins.has(id))
     for (const { id } of gone) this.#removing.add(id)
     try {
       return { images: gone, ...(await this.#options.files.remove(gone)) }
     } finally {
       for (const { id } of gone) this.#removing.delete(id)
     }
+  }
+
+  /** Joined forms of these images, and of those that are gone already. */
+  async #formsWithout(images: readonly Image[]): Promise<readonly Image[]> {
+    const all = await this.#options.files.list()
+    const removed = new Set(images.map(({ id }) => id))
+    const left = new Set(all.map(({ id }) => id).filter((id) => !removed.has(id)))
+    return all.filter(
+      ({ id, joinedOf }) => joinedOf !== undefined && !left.has(joinedOf) && !removed.has(id),
+    )
   }
 
   async close(): Promise<void> {

@@ -68,7 +68,7 @@ async function withLayer(
   if (written.root.children.size === 0) return undefined
   const { digest, sizeBytes } = written
   const all = [...layers, { path, digest, sizeBytes }]
-  if (all.length <= imageLimits.layersInBuild) return { layers: all, config }
+  if (all.length <= imageLimits.layersMax) return { layers: all, config }
   const joining = {
     keep: imageLimits.layersKept,
     path: join(directory, 'joined.erofs'),

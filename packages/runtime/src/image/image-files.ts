@@ -25,7 +25,10 @@ const TOUCH_MS = 10_000
 const RECORDS_KNOWN = 256
 
 const imageIdSchema = idOf('image')
-const recordSchema = imageView.extend({ intermediate: z.boolean().optional() })
+const recordSchema = imageView.extend({
+  intermediate: z.boolean().optional(),
+  joinedOf: imageIdSchema.optional(),
+})
 type ImageRecord = z.infer<typeof recordSchema>
 const keySchema = z.object({ image: imageIdSchema })
 const KEY = /^[0-9a-f]{64}$/
@@ -165,6 +168,7 @@ export class ImageFiles {
       sizeBytes: image.sizeBytes,
       createdAtMs: image.createdAtMs,
       ...(image.intermediate ? { intermediate: true } : {}),
+      ...(image.joinedOf === undefined ? {} : { joinedOf: image.joinedOf }),
     }
     await this.#publishJson('images', image.id, record, temporary)
   }
@@ -217,9 +221,10 @@ export class ImageFiles {
     return join(this.directory, 'images', `${id}.json`)
   }
 
-  #image({ intermediate, ...view }: ImageRecord): Image {
+  #image({ intermediate, joinedOf, ...view }: ImageRecord): Image {
     const layers = view.layers.map((layer) => ({ ...layer, path: this.layerPath(layer.digest) }))
-    return { ...view, layers, ...(intermediate ? { intermediate } : {}) }
+    const form = joinedOf === undefined ? {} : { joinedOf }
+    return { ...view, layers, ...(intermediate ? { intermediate } : {}), ...form }
   }
 
   async #publishJson(

@@ -19,6 +19,8 @@ export interface Image {
   readonly source: ImageSource
   /** A step's result on the way to another image: nobody asked for it by itself. */
   readonly intermediate?: boolean
+  /** The image that this one is a form of, with fewer layers. */
+  readonly joinedOf?: string
 }
 
 export interface ImageLayer extends Layer {

@@ -1,3 +1,5 @@
+import { RUNTIME_LIMITS } from '../limits.ts'
+
 /** What an image may cost this machine, however it is made. */
 export const imageLimits = {
   layerBytesMax: 64 * 1024 ** 3,
@@ -43,9 +45,14 @@ export const imageLimits = {
   lastLookMs: 1_000,
   /** What a step writes is shown up to here. */
   stepLogBytesMax: 16 * 1024 ** 2,
-  /** More layers than this are joined at the end of a build, and in the middle of one beyond the second. */
+  /** An image of more layers gets another form with so many, in its own time; one of which a sandbox was saved gets it beyond the second. */
   layersKept: 10,
-  layersInBuild: 40,
+  layersSaved: 20,
+  /** More layers than a sandbox can have are joined before the image is there. */
+  layersMax: RUNTIME_LIMITS.layersMax,
+  /** Joining the layers of one image in its own time, and when it is tried again where it failed. */
+  joinMs: 30 * 60_000,
+  joinAgainMs: 10 * 60_000,
   /** Symbolic links that one path leads through. */
   symlinksMax: 40,
   /** Contents of /etc/passwd or /etc/group that are looked through. */

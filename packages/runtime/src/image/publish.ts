@@ -11,6 +11,8 @@ export interface Publishing {
   readonly source: ImageSource
   /** Only on the way to another image. */
   readonly intermediate: boolean
+  /** It is another form of this image. */
+  readonly joinedOf?: string
   /** From now on it leads to the image. */
   readonly key?: string
   readonly now: () => number
@@ -19,14 +21,18 @@ export interface Publishing {
 
 /** One that is there already keeps its age, and its source unless nobody had asked for it. */
 export async function publishImage(built: BuiltImage, publishing: Publishing): Promise<Image> {
-  const { files, directory, source, intermediate, key, now, signal } = publishing
+  const { files, directory, source, intermediate, joinedOf, key, now, signal } = publishing
   using _lock = await files.lockStore(signal)
   const digest = imageDigest(built.layers, built.config)
   const id = imageId(digest)
   const layers = []
   for (const layer of built.layers) layers.push(await files.publishLayer(layer))
   const known = await files.find(id)
-  const isAsked = known !== undefined && !known.intermediate
+  if (known && joinedOf !== undefined) {
+    if (key !== undefined) await files.publishKey(key, id, directory)
+    return known
+  }
+  const isAsked = known !== undefined && !known.intermediate && known.joinedOf === undefined
   // What came out of a sandbox, and now is asked for by its steps, is an image like any other.
   const keepsSource = isAsked && (intermediate || known.source.kind !== 'id')
   const image: Image = {
@@ -38,6 +44,7 @@ export async function publishImage(built: BuiltImage, publishing: Publishing): P
     createdAtMs: known?.createdAtMs ?? now(),
     source: keepsSource ? known.source : source,
     ...(intermediate && !isAsked ? { intermediate } : {}),
+    ...(joinedOf === undefined ? {} : { joinedOf }),
   }
   await files.publishImage(image, directory)
   if (key !== undefined) await files.publishKey(key, id, directory)

@@ -1,20 +1,14 @@
 import type { ImageSource } from '@sandlot/protocol'
-import { registryOptions } from '../config.ts'
 import type { HasBlob, OpenBlob } from './build.ts'
-import { ImageBuilder } from './builder.ts'
-import { type Collected, ImageCollector } from './collector.ts'
+import type { Collected } from './collector.ts'
 import type { DebianOptions } from './debian.ts'
-import { extendImage } from './difference-image.ts'
-import { type ExportFormat, exported } from './export/export.ts'
+import type { ExportFormat } from './export/export.ts'
+import { FileImageStore } from './file-image-store.ts'
 import type { Image } from './image.ts'
-import { ImageError, imageUnknown } from './image-error.ts'
-import { fileDigest, ImageFiles } from './image-files.ts'
-import { ImageTrees } from './image-trees.ts'
-import { Pins } from './pins.ts'
+import { ImageFiles } from './image-files.ts'
 import type { RegistryOptions } from './registry.ts'
-import { type ResolveId, resolvedSource } from './resolve.ts'
+import type { ResolveId } from './resolve.ts'
 import type { BuildWait } from './shared-builds.ts'
-import { normalizedSource } from './source.ts'
 import type { OpenStepMachine } from './steps/machine.ts'
 
 /**
@@ -51,6 +45,12 @@ export interface ImageStore extends AsyncDisposable {
    * the next ones read no file. Fails with `image_unknown`.
    */
   pin(id: string): Promise<PinnedImage>
+
+  /**
+   * The same for a sandbox that is about to start: of an image of many layers the form with few, once that is there. It is made in its
+   * own time, after the image was built or saved, or when this was asked for the first time. Its id is another one.
+   */
+  pinForStart(id: string): Promise<PinnedImage>
 
   /** Removes an image and the layers that no other image has. Fails with `image_unknown` or `image_in_use`. */
   remove(id: string, wait?: ImageWait): Promise<Collected>
@@ -119,157 +119,4 @@ export interface ImageStoreOptions {
 
 export async function openImageStore(options: ImageStoreOptions): Promise<ImageStore> {
   return new FileImageStore(options, await ImageFiles.open(options.directory))
-}
-
-class FileImageStore implements ImageStore {
-  readonly #options: ImageStoreOptions
-  readonly #files: ImageFiles
-  readonly #pins = new Pins()
-  readonly #collector: ImageCollector
-  readonly #registry: RegistryOptions
-  readonly #builder: ImageBuilder
-  readonly #closing = new AbortController()
-
-  constructor(options: ImageStoreOptions, files: ImageFiles) {
-    this.#options = options
-    this.#files = files
-    this.#registry = options.registry ?? registryOptions()
-    const { sizeBytesMax } = options
-    this.#collector = new ImageCollector({ files, pins: this.#pins, sizeBytesMax })
-    this.#builder = new ImageBuilder({
-      files,
-      pins: this.#pins,
-      openBlob: options.openBlob,
-      hasBlob: options.hasBlob ?? (async () => true),
-      debian: options.debian ?? {},
-      registry: this.#registry,
-      openMachine: options.openMachine ?? noMachine,
-      now: options.now ?? Date.now,
-      onPublished: () => this.#collector.collectSoon(),
-    })
-  }
-
-  async build(source: ImageSource, wait: SourceWait = {}): Promise<Image> {
-    const resolved = await resolvedSource(normalizedSource(source), {
-      registry: this.#registry,
-      resolveId: async (id, { signal }) =>
-        id.startsWith('im_') ? id : await (wait.resolveId ?? noId)(id, { signal }),
-      project: wait.project ?? '',
-      signal: wait.signal ?? this.#closing.signal,
-    })
-    const image = await this.#builder.image(resolved, wait)
-    this.#files.touch(image.id)
-    return image
-  }
-
-  async extend(
-    { parent, difference, onWarning }: ExtendRequest,
-    wait: ImageWait = {},
-  ): Promise<Image> {
-    using pinned = await this.pin(parent)
-    const { signal: closing } = this.#closing
-    const image = await extendImage(pinned.image, difference, {
-      files: this.#files,
-      now: this.#options.now ?? Date.now,
-      signal: wait.signal ? AbortSignal.any([wait.signal, closing]) : closing,
-      onWarning: onWarning ?? (() => {}),
-    })
-    this.#collector.collectSoon()
-    return image
-  }
-
-  async get(id: string): Promise<Image> {
-    const image = await this.find(id)
-    if (image) return image
-    throw imageUnknown(id)
-  }
-
-  async find(id: string): Promise<Image | undefined> {
-    return await this.#files.find(id)
-  }
-
-  async list(): Promise<readonly Image[]> {
-    const all = await this.#files.list()
-    return all.filter(({ intermediate, source }) => !intermediate && source.kind !== 'id')
-  }
-
-  async listExtended(): Promise<readonly Image[]> {
-    return (await this.#files.list()).filter(({ source }) => source.kind === 'id')
-  }
-
-  async usedAtMs(id: string): Promise<number> {
-    return await this.#files.usedAtMs(id)
-  }
-
-  async pin(id: string): Promise<PinnedImage> {
-    if (this.#collector.isRemoving(id))
-      return { image: await this.get(id), [Symbol.dispose]: () => {} }
-    const held = this.#pins.hold(id)
-    try {
-      held.pinned.image ??= await this.get(id)
-      this.#files.touch(id)
-      return { image: held.pinned.image, [Symbol.dispose]: () => held[Symbol.dispose]() }
-    } catch (cause) {
-      held[Symbol.dispose]()
-      throw cause
-    }
-  }
-
-  async remove(id: string, wait: ImageWait = {}): Promise<Collected> {
-    await this.get(id)
-    using _lock = await this.#lock(wait.signal)
-    if (this.#pins.has(id)) {
-      throw new ImageError('image_in_use', `Image ${id} is in use.`, {
-        hint: 'Stop the sandboxes that were made from it, then remove it.',
-      })
-    }
-    return await this.#collector.remove([await this.get(id)])
-  }
-
-  async collect(sizeBytesMax: number, wait: ImageWait = {}): Promise<Collected> {
-    return await this.#collector.collect(sizeBytesMax, wait)
-  }
-
-  async collectIntermediate(wait: ImageWait = {}): Promise<Collected> {
-    return await this.#collector.collectIntermediate(wait)
-  }
-
-  async *export(id: string, format: ExportFormat): AsyncGenerator<Uint8Array> {
-    using pinned = await this.pin(id)
-    yield* exported(pinned.image, format, new ImageTrees())
-  }
-
-  async verify(id: string, wait: ImageWait = {}): Promise<readonly LayerProblem[]> {
-    const problems: LayerProblem[] = []
-    for (const { digest, path } of (await this.get(id)).layers) {
-      wait.signal?.throwIfAborted()
-      const found = await fileDigest(path).catch(() => undefined)
-      if (found === undefined) problems.push({ digest, problem: 'missing' })
-      else if (found !== digest) problems.push({ digest, problem: 'damaged' })
-    }
-    return problems
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const reason = new Error('the image store is closing')
-    this.#closing.abort(reason)
-    await this.#builder.close(reason)
-    await this.#collector.close()
-  }
-
-  async #lock(signal: AbortSignal | undefined): Promise<Disposable> {
-    return await this.#files.lockStore(signal ?? this.#closing.signal)
-  }
-}
-
-async function noMachine(): Promise<never> {
-  throw new ImageError('image_build_failed', 'This image store has no sandboxes to run steps in.', {
-    hint: 'Build it by a daemon.',
-  })
-}
-
-async function noId(id: string): Promise<never> {
-  throw new ImageError('image_unknown', `There is no ${JSON.stringify(id)}.`, {
-    hint: 'Name an image, a snapshot or a template that this daemon has.',
-  })
 }

@@ -56,7 +56,8 @@ function memoryOf(
   const { checkpoint, coldInstead: image } = request
   if (checkpoint === undefined) return undefined
   const cold = async (id: string) => {
-    await putOver(images, entry, { ...request, image: id })
+    const { checkpoint: _, ...start } = request
+    await putOver(images, entry, { ...start, image: id })
     await ownership.put(entry.record)
     return specFor(entry)
   }

@@ -7,15 +7,20 @@ import { specOf } from './start.ts'
 export async function putOver(
   images: ImageStore,
   entry: Entry,
-  request: Pick<AcquireRequest, 'image' | 'env' | 'workdir' | 'user'>,
+  request: Pick<AcquireRequest, 'image' | 'env' | 'workdir' | 'user' | 'checkpoint'>,
 ): Promise<void> {
-  const pinned = await images.pin(request.image)
+  const { checkpoint, image: wanted } = request
+  // Saved memory needs the very layers that it was saved over.
+  const isRestored = checkpoint !== undefined
+  const pinned = await (isRestored ? images.pin(wanted) : images.pinForStart(wanted))
+  const { id: image } = pinned.image
   entry.pinned?.[Symbol.dispose]()
   entry.pinned = pinned
   const { config } = pinned.image
   entry.record = {
     ...entry.record,
-    image: request.image,
+    image,
+    ...(image === wanted ? {} : { from: entry.record.from ?? wanted }),
     env: { ...config.env, ...request.env },
     workdir: request.workdir ?? (config.workdir || '/'),
     user: request.user ?? (config.user || '0'),

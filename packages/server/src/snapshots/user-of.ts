@@ -17,8 +17,7 @@ export function userOf(
   // A snapshot without any change has the image that others are started from too.
   const isOwn = image !== parent
   for (const { record } of node?.sandboxes.entries.values() ?? []) {
-    const isFrom =
-      record.from === id || (isOwn && record.from === undefined && record.image === image)
+    const isFrom = record.from === id || (isOwn && (record.from ?? record.image) === image)
     if (isFrom && record.parent === undefined) return `the sandbox ${record.sandbox}`
   }
   const start = memory?.checkpoint ?? (isOwn ? image : undefined)

@@ -1,0 +1,97 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pythonImage, temporaryDirectory } from '@sandlot/testkit'
+import { Image, type ImageDescription, type Sandbox } from 'sandlot'
+import { expect, test } from 'vitest'
+import { story } from './harness/story.ts'
+import { until } from './harness/until.ts'
+
+const MANY = 100
+const FEW = 15
+
+await story('images of many layers', { pool: 1, images: [await pythonImage()] }, (given) => {
+  /** A file for each layer, and one that all of them change. */
+  const deep = async (directory: string, mark: string, steps = MANY): Promise<string> => {
+    let image: ImageDescription = Image.fromId(given.image)
+    for (let n = 0; n < steps; n++) {
+      const path = join(directory, `${mark}-${n}`)
+      await mkdir(path, { recursive: true })
+      await writeFile(join(path, `f${n}`), `${mark} ${n}\n`)
+      await writeFile(join(path, 'last'), `${mark} ${n}\n`)
+      image = image.copy(path, '/deep')
+    }
+    return (await given.client.images.build(image)).id
+  }
+  const LOOK = 'ls /deep | wc -l; cat /deep/last'
+  const wanted = (mark: string, steps = MANY) => `${steps + 1}\n${mark} ${steps - 1}\n`
+  const look = async (sandbox: Sandbox) => (await sandbox.exec(LOOK)).stdout
+  const start = (from: string, options: object = {}) =>
+    given.client.sandboxes.create({ from, ...options })
+  const layersOf = async (sandbox: Sandbox) =>
+    (await given.client.images.get((await sandbox.view()).image)).layers.length
+
+  test('start at once with all of them, and later with few; what was saved of both goes on', async () => {
+    await using directory = await temporaryDirectory()
+    const from = await deep(directory.path, 'one')
+    // The thread that joins lets these go first.
+    const early = await start(from, { checkpointable: true })
+    const paused = await start(from, { checkpointable: true })
+    expect(await layersOf(early)).toBe(MANY + 1)
+    expect(await look(early)).toBe(wanted('one'))
+    await until('a start has few layers', async () => {
+      await using probe = await start(from)
+      expect(await look(probe)).toBe(wanted('one'))
+      return (await layersOf(probe)) <= 10
+    })
+    const late = await start(from, { checkpointable: true })
+    for (const sandbox of [early, late, paused]) await sandbox.exec('echo mine > /deep/mine')
+    const snapshots = await Promise.all(
+      [early, late].map((sandbox) => sandbox.snapshot({ kind: 'memory' })),
+    )
+    const files = await late.snapshot({ kind: 'filesystem' })
+    expect(files.parent).toBe(from)
+    await paused.pause()
+    await given.daemon.kill()
+    await given.daemon.start()
+    await paused.resume()
+    expect(await paused.files.readText('/deep/mine')).toBe('mine\n')
+    for (const { id } of [...snapshots, files]) {
+      await using copy = await start(id)
+      expect((await copy.exec(`rm /deep/mine; ${LOOK}`)).stdout).toBe(wanted('one'))
+    }
+    const refused = given.client.images.remove(from)
+    await expect(refused).rejects.toMatchObject({ code: 'image_in_use' })
+    for (const sandbox of [early, late, paused]) await sandbox.stop()
+    for (const { id } of [...snapshots, files]) await given.client.snapshots.delete(id)
+    await given.client.images.remove(from)
+    const listed = await Array.fromAsync(given.client.images.list())
+    expect(listed.map(({ id }) => id)).toEqual([given.image])
+  })
+
+  test('a daemon that is killed while it joins leaves nothing of it, and the next one does it', async () => {
+    await using directory = await temporaryDirectory()
+    const tmp = join(given.daemon.dataDirectory, 'images', 'tmp')
+    const joining = async () => {
+      for (const name of await readdir(tmp)) {
+        const files: string[] = await readdir(join(tmp, name)).catch(() => [])
+        if (files.includes('joined.erofs')) return true
+      }
+      return false
+    }
+    const building = deep(directory.path, 'two', FEW)
+    building.catch(() => {})
+    await until('it joins', joining)
+    await given.daemon.kill()
+    await given.daemon.start()
+    expect(await readdir(tmp)).toEqual([])
+    // Asked for again, also where the answer had not come.
+    const from = await building.catch(() => deep(directory.path, 'two', FEW))
+    await until('a start has few layers', async () => {
+      await using probe = await start(from)
+      expect(await look(probe)).toBe(wanted('two', FEW))
+      return (await layersOf(probe)) <= 10
+    })
+    expect(await given.client.images.verify(from)).toEqual([])
+    await given.client.images.remove(from)
+  })
+})
