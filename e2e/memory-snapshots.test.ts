@@ -71,9 +71,11 @@ await story('memory that is saved once', { pool: 1 }, (given) => {
       // Each counts for itself; none was started again.
       expect(await ask(each)).toEqual([drawn, index === 0 ? 2 : 1])
       expect(await each.view()).toMatchObject({ origin: 'restored', resources: { pids: 64 } })
-      const shown = await each.exec('echo $GREETING; cat /tmp/began; echo; cat /dev/sandlot-seed')
-      const [greeting, began, seed = ''] = shown.stdout.split('\n')
-      expect([greeting, began]).toEqual(['hello', 'x'])
+      const shown = await each.exec(
+        'echo $GREETING; cat /tmp/began; echo; cat /dev/sandlot-seed; hostname',
+      )
+      const [greeting, began, seed = '', hostname] = shown.stdout.split('\n')
+      expect([greeting, began, hostname]).toEqual(['hello', 'x', each.id.replace('_', '-')])
       seeds.add(seed)
     }
     expect(seeds.size).toBe(3)

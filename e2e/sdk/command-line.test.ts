@@ -60,6 +60,7 @@ test('snapshots and templates go by their names, and lists show what a person ma
   await using sandbox = await client.sandboxes.create({ from, tags: { team: 'a' } })
   const tags = { suite: 'unit' }
   const snapshot = await sandbox.snapshot({ kind: 'filesystem', name: 'warm', tags })
+  await sandbox.snapshot({ kind: 'filesystem', name: 'part/1', hidden: true })
   const template = await client.prepare({
     ...{ name: 'env', from, tags },
     setup: [{ key: '1', run: async () => {} }],
@@ -81,7 +82,7 @@ test('snapshots and templates go by their names, and lists show what a person ma
   ])
   expect(snapshots.stdout).toMatch(/TAGS\n.*warm.*suite=unit\n$/)
   expect(snapshots.stdout.split('\n')).toHaveLength(3)
-  expect(all.stdout).toContain('setup/')
+  expect(all.stdout).toContain('part/1')
   expect(templates.stdout).toMatch(
     new RegExp(`${template.id} +env .*${template.image}.*suite=unit`),
   )

@@ -23,7 +23,7 @@ export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRe
     workdir: request.workdir ?? '/',
     user: request.user ?? '0',
     tags: { ...request.tags },
-    hostname: request.hostname ?? 'sandlot',
+    hostname: request.hostname ?? hostnameOf(request),
     keepWarmMs: request.keepWarmMs ?? null,
     lifetimeMs: request.lifetimeMs ?? null,
     network: request.network ?? {},
@@ -34,4 +34,9 @@ export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRe
     ...(from === undefined ? {} : { from }),
     ...(parent === undefined ? {} : { parent }),
   }
+}
+
+/** Copies of one memory have names of their own. All others share one, so that a world can be opened before it is known for whom. */
+function hostnameOf({ sandbox, checkpoint }: AcquireRequest): string {
+  return checkpoint === undefined ? 'sandlot' : sandbox.replace('_', '-')
 }
