@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pythonImage, temporaryDirectory } from '@sandlot/testkit'
@@ -8,6 +9,8 @@ import { until } from './harness/until.ts'
 
 const MANY = 100
 const FEW = 15
+/** Takes long enough to join for a look each 20 ms. */
+const LARGE_BYTES = 256 * 1024 ** 2
 
 await story('images of many layers', { pool: 1, images: [await pythonImage()] }, (given) => {
   /** A file for each layer, and one that all of them change. */
@@ -22,7 +25,7 @@ await story('images of many layers', { pool: 1, images: [await pythonImage()] },
     }
     return (await given.client.images.build(image)).id
   }
-  const LOOK = 'ls /deep | wc -l; cat /deep/last'
+  const LOOK = 'ls /deep/f* /deep/last | wc -l; cat /deep/last'
   const wanted = (mark: string, steps = MANY) => `${steps + 1}\n${mark} ${steps - 1}\n`
   const look = async (sandbox: Sandbox) => (await sandbox.exec(LOOK)).stdout
   const start = (from: string, options: object = {}) =>
@@ -78,6 +81,8 @@ await story('images of many layers', { pool: 1, images: [await pythonImage()] },
       }
       return false
     }
+    await mkdir(join(directory.path, `two-${FEW - 1}`))
+    await writeFile(join(directory.path, `two-${FEW - 1}`, 'large'), randomBytes(LARGE_BYTES))
     const building = deep(directory.path, 'two', FEW)
     building.catch(() => {})
     await until('it joins', joining)

@@ -2,12 +2,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Image } from '@sandlot/runtime'
+import { type Image, tryFileLock } from '@sandlot/runtime'
 import { findLeaks, testImagesDirectory } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import { childrenOf, commandOf, memoryOf } from './processes.ts'
@@ -193,13 +194,24 @@ export class RealDaemon {
     )
     const helpers = [...this.#helpers].filter((pid) => commandOf(pid).includes('sandlot-helper'))
     const files = await readdir(this.dataDirectory, { recursive: true })
-    const temporary = files.filter((name) => /\.(part|next)$|(^|\/)(tmp|incoming)\/./.test(name))
+    const temporary = files.filter(
+      (name) => /\.(part|next)$|(^|\/)(tmp|incoming)\/./.test(name) && !this.#isOfOtherBuild(name),
+    )
     const announced = (await readdir(this.runDirectory)).filter((name) => name === 'daemon.json')
     return [
       ...ofDrivers.flat(),
       ...helpers.map((pid) => `process ${pid}: ${commandOf(pid)}`),
       ...[...temporary, ...announced].map((name) => `file ${name}`),
     ]
+  }
+
+  /** Images that all tests share are built by others too; whoever builds holds a lock. */
+  #isOfOtherBuild(path: string): boolean {
+    const [, name] = /^images\/tmp\/([^/]+)/.exec(path) ?? []
+    if (name === undefined) return false
+    using free = tryFileLock(join(this.dataDirectory, 'images', 'locks', name))
+    // Taken away by one that is over meanwhile.
+    return free === undefined || !existsSync(join(this.dataDirectory, path))
   }
 
   async #states(): Promise<readonly FoundState[]> {

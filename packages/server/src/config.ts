@@ -61,6 +61,8 @@ export function daemonOptions(
   const cores = availableParallelism()
   const number = (name: string, given: number | undefined, fallback: number, range: Range) =>
     inRange(name, given ?? numberOf(name, environment[name]) ?? fallback, range)
+  const inWords = (name: string, parse: (text: string) => number, what: string) =>
+    parsed(name, environment[name], parse, what)
   const directory = (given: string | undefined, name: string, fallback: string) =>
     resolve(given ?? environment[name] ?? fallback)
   return {
@@ -73,7 +75,10 @@ export function daemonOptions(
     node: input.node ?? 'local',
     poolTarget: number('SANDLOT_POOL', input.poolTarget, Math.min(16, 4 * cores), UP_TO_4096),
     poolMax: number('SANDLOT_POOL_MAX', input.poolMax, POOL_MAX, UP_TO_4096),
-    poolIdleMs: input.poolIdleMs ?? durationOf(environment.SANDLOT_POOL_IDLE) ?? POOL_IDLE_MS,
+    poolIdleMs:
+      input.poolIdleMs ??
+      inWords('SANDLOT_POOL_IDLE', parseDurationMs, 'a duration such as 10m') ??
+      POOL_IDLE_MS,
     creationsMax: number('SANDLOT_CREATIONS', input.creationsMax, 2 * cores, {
       min: 1,
       max: 1_024,
@@ -86,7 +91,10 @@ export function daemonOptions(
       max: 100_000,
       whole: true,
     }),
-    imageBytes: input.imageBytes ?? sizeOf(environment.SANDLOT_IMAGE_BYTES) ?? 0,
+    imageBytes:
+      input.imageBytes ??
+      inWords('SANDLOT_IMAGE_BYTES', parseSizeBytes, 'a size such as 100GiB') ??
+      0,
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),
     allowedOrigins: input.allowedOrigins ?? [],
@@ -120,21 +128,17 @@ function numberOf(name: string, text: string | undefined): number | undefined {
   return value
 }
 
-function sizeOf(text: string | undefined): number | undefined {
+function parsed(
+  name: string,
+  text: string | undefined,
+  parse: (text: string) => number,
+  what: string,
+): number | undefined {
   if (text === undefined || text === '') return undefined
   try {
-    return parseSizeBytes(text)
+    return parse(text)
   } catch {
-    throw refused('SANDLOT_IMAGE_BYTES', text, 'is not a size such as 100GiB')
-  }
-}
-
-function durationOf(text: string | undefined): number | undefined {
-  if (text === undefined || text === '') return undefined
-  try {
-    return parseDurationMs(text)
-  } catch {
-    throw refused('SANDLOT_POOL_IDLE', text, 'is not a duration such as 10m')
+    throw refused(name, text, `is not ${what}`)
   }
 }
 

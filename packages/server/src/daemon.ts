@@ -26,7 +26,7 @@ import { type Session, serveSocket } from './connect/session.ts'
 import { type Sockets, serveUpgrades } from './connect/upgrade.ts'
 import { Coordinator } from './coordinator/coordinator.ts'
 import { openDriver } from './driver.ts'
-import { fromDriver } from './failure.ts'
+import { fromRuntime } from './failure.ts'
 import { healthHandler } from './health.ts'
 import type { Handlers } from './http/call.ts'
 import { Idempotency } from './http/idempotency.ts'
@@ -84,6 +84,14 @@ export interface CloseOptions {
  * another's, or a directory can't be written; then nothing is left running.
  */
 export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
+  try {
+    return await started(input)
+  } catch (error) {
+    throw fromRuntime(error)
+  }
+}
+
+async function started(input: DaemonInput): Promise<Daemon> {
   const options = daemonOptions(input)
   const { runDirectory, dataDirectory } = options
   await using starting = new AsyncDisposableStack()
@@ -106,9 +114,7 @@ export async function startDaemon(input: DaemonInput = {}): Promise<Daemon> {
   const shutdown = new Shutdown({ serving, coordinator, node, server, log, closeSockets })
   starting.defer(() => shutdown.run({ drainMs: 0, sandboxes: 'keep' }))
 
-  const recovered = await node.recover().catch((error) => {
-    throw fromDriver(error)
-  })
+  const recovered = await node.recover()
   await coordinator.recover()
   const watch = watchStalls((forMs) => {
     log.warn({ forMs: Math.round(forMs) }, 'this process stood still; no agent is charged for it')

@@ -54,9 +54,10 @@ export function toSandlotError(error: unknown): SandlotError {
   return new SandlotError('internal', 'the daemon failed; its log says more', { cause: error })
 }
 
-/** What the driver refuses is for a person to mend; what nobody foresaw stays as it is. */
-export function fromDriver(error: unknown): unknown {
-  return error instanceof DriverError ? toSandlotError(error) : error
+/** What the driver or the image store refuses is for a person to mend; what nobody foresaw stays as it is. */
+export function fromRuntime(error: unknown): unknown {
+  const isForeseen = error instanceof DriverError || error instanceof ImageError
+  return isForeseen ? toSandlotError(error) : error
 }
 
 const GUEST_CODES = {

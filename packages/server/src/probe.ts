@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gvisorOptions, type ProbeFinding, trySandbox } from '@sandlot/runtime'
 import { type DaemonInput, daemonOptions, type GvisorPrograms } from './config.ts'
 import { openDriver } from './driver.ts'
-import { fromDriver } from './failure.ts'
+import { fromRuntime } from './failure.ts'
 
 /** What this machine has and lacks for a daemon of these options. Starts nothing. */
 export async function probeMachine(input: DaemonInput = {}): Promise<readonly ProbeFinding[]> {
@@ -33,7 +33,7 @@ export async function tryMachine(options: TryMachineOptions): Promise<void> {
       options.signal ? { signal: options.signal } : {},
     )
   } catch (error) {
-    throw fromDriver(error)
+    throw fromRuntime(error)
   } finally {
     await rm(directory, { recursive: true, force: true })
   }

@@ -80,6 +80,15 @@ export function sourceInvalid(message: string, hint: string, cause?: unknown): I
   return new ImageError('image_source_invalid', message, { hint, cause })
 }
 
+/** Not passed over: the layers that it names would count as nobody's. */
+export function recordUnreadable(path: string, cause: unknown): ImageError {
+  return sourceInvalid(
+    `The record ${path} of an image can't be read: another version of sandlot wrote it, or it is damaged.`,
+    'Start the version that wrote it. Or move this file away: the image is then unknown, and its layers are removed.',
+    cause,
+  )
+}
+
 export function blobsUnknown(blobs: readonly string[]): ImageError {
   const more = blobs.length > 1 ? ` and ${blobs.length - 1} more` : ''
   return new ImageError('blob_unknown', `The content ${blobs[0]}${more} is not here.`, {

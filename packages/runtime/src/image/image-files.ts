@@ -15,6 +15,7 @@ import { idOf, imageView } from '@sandlot/protocol'
 import { z } from 'zod'
 import { acquireFileLock, tryFileLock } from './file-lock.ts'
 import type { Image, ImageLayer } from './image.ts'
+import { recordUnreadable } from './image-error.ts'
 
 const STORE_LOCK = 'store'
 
@@ -91,10 +92,11 @@ export class ImageFiles {
   async find(id: string): Promise<Image | undefined> {
     const known = this.findKnown(id)
     if (known || !imageIdSchema.safeParse(id).success) return known
-    const stamp = stampOf(this.#recordPath(id))
-    const document = await readJson(this.#recordPath(id))
-    if (document === undefined) return undefined
-    const image = this.#image(recordSchema.parse(document))
+    const path = this.#recordPath(id)
+    const stamp = stampOf(path)
+    const record = await readRecord(path)
+    if (record === undefined) return undefined
+    const image = this.#image(record)
     if (stamp !== undefined) this.#remember(image, stamp)
     return image
   }
@@ -108,9 +110,8 @@ export class ImageFiles {
   /** The image of a source, when it and all its layers are there. */
   async findByKey(key: string): Promise<Image | undefined> {
     if (!KEY.test(key)) return undefined
-    const document = await readJson(join(this.directory, 'keys', `${key}.json`))
-    if (document === undefined) return undefined
-    const image = await this.find(keySchema.parse(document).image)
+    const found = await this.#keyed(`${key}.json`)
+    const image = found && (await this.find(found))
     if (!image) return undefined
     const present = await Promise.all(image.layers.map(isPresent))
     return present.every(Boolean) ? image : undefined
@@ -182,10 +183,8 @@ export class ImageFiles {
     const ids = new Set(images.map(({ id }) => id))
     const keys = join(this.directory, 'keys')
     for (const name of await readdir(keys)) {
-      const found = keySchema.safeParse(await readJson(join(keys, name))).data
-      if (KEY.test(name.replace(/\.json$/, '')) && found && ids.has(found.image)) {
-        await rm(join(keys, name), { force: true })
-      }
+      const found = KEY.test(name.replace(/\.json$/, '')) && (await this.#keyed(name))
+      if (found && ids.has(found)) await rm(join(keys, name), { force: true })
     }
     for (const id of ids) {
       this.#touchedAtMs.delete(id)
@@ -215,6 +214,12 @@ export class ImageFiles {
     this.#known.set(image.id, { stamp, image })
     const [oldest] = this.#known.keys()
     if (this.#known.size > RECORDS_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+  }
+
+  /** To which image a key leads. One that can't be read leads to none: it is built again. */
+  async #keyed(name: string): Promise<string | undefined> {
+    const document = await readJson(join(this.directory, 'keys', name)).catch(ifSyntax)
+    return keySchema.safeParse(document).data?.image
   }
 
   #recordPath(id: string): string {
@@ -261,6 +266,21 @@ function stampOf(path: string): string | undefined {
 async function isPresent(layer: ImageLayer): Promise<boolean> {
   const found = await stat(layer.path).catch(() => undefined)
   return found?.size === layer.sizeBytes
+}
+
+async function readRecord(path: string): Promise<ImageRecord | undefined> {
+  try {
+    const document = await readJson(path)
+    return document === undefined ? undefined : recordSchema.parse(document)
+  } catch (cause) {
+    if (cause instanceof SyntaxError || cause instanceof z.ZodError)
+      throw recordUnreadable(path, cause)
+    throw cause
+  }
+}
+
+function ifSyntax(cause: unknown): undefined {
+  if (!(cause instanceof SyntaxError)) throw cause
 }
 
 async function readJson(path: string): Promise<unknown> {
