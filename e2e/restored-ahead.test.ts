@@ -81,13 +81,14 @@ await story(
       for (const [index, each] of all.entries()) await each.exec(`echo ${index} > /mine`)
       const marks = new Set<string>()
       for (const [index, each] of all.entries()) {
-        const text = 'cat /etc/machine-id /dev/sandlot-seed /mine'
-        const [machineId = '', seed = '', mine] = (await each.exec(text)).stdout.split('\n')
+        const text = 'hostname; cat /etc/machine-id /dev/sandlot-seed /mine'
+        const { stdout } = await each.exec(text)
+        const [hostname = '', machineId = '', seed = '', mine] = stdout.split('\n')
         expect(mine).toBe(String(index))
         expect((await ask(each)).asked).toBe(2)
-        for (const mark of [each.id, machineId, seed]) marks.add(mark)
+        for (const mark of [each.id, hostname, machineId, seed]) marks.add(mark)
       }
-      expect(marks.size).toBe(3 * COPIES)
+      expect(marks.size).toBe(4 * COPIES)
       for (const each of all) await each.stop()
       await given.client.templates.delete(template.id)
       expect(await waiting()).toBe(0)

@@ -20,7 +20,8 @@ export const restore: Bench = async (context) => {
   // The agent's image is found by its path.
   const raw = await RawMachine.open(context, join(dataDirectory, 'runtime'))
   const [name = ''] = await readdir(join(dataDirectory, 'checkpoints'))
-  const checkpoint = { directory: join(dataDirectory, 'checkpoints', name) }
+  const directory = join(dataDirectory, 'checkpoints', name)
+  const checkpoint = { directory, identity: join(directory, 'identity') }
   const rounds = { max: 60, warmUp: 2 }
   const samples = await interleave(context, rounds, {
     raw: async () => {

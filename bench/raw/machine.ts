@@ -37,6 +37,12 @@ export interface RawSandbox {
   end(): Promise<void>
 }
 
+export interface RawCheckpoint {
+  readonly directory: string
+  /** The image of what tells the saved sandbox from copies, where it had one. */
+  readonly identity?: string
+}
+
 export class RawMachine {
   readonly helper: RawHelper
   readonly #options: GvisorOptions
@@ -73,11 +79,7 @@ export class RawMachine {
   }
 
   /** Starts a sandbox with the limits of `spec`, or restores one; its program may not have said anything yet. */
-  async start(
-    kind: RawKind,
-    spec: SandboxSpec,
-    checkpoint?: { readonly directory: string },
-  ): Promise<RawSandbox> {
+  async start(kind: RawKind, spec: SandboxSpec, checkpoint?: RawCheckpoint): Promise<RawSandbox> {
     const id = Array.from({ length: 16 }, () => randomInt(36).toString(36)).join('')
     const directory = join(this.#directory, id)
     const paths = { in: join(directory, 'in'), out: join(directory, 'out') }
@@ -85,7 +87,10 @@ export class RawMachine {
     await mkdir(join(directory, 'r'), { recursive: true })
     await Promise.all([
       leaf.create(limitsOf(spec)),
-      writeFile(join(directory, 'config.json'), JSON.stringify(this.#bundle(kind, spec))),
+      writeFile(
+        join(directory, 'config.json'),
+        JSON.stringify(this.#bundle(kind, spec, checkpoint)),
+      ),
       this.helper.ask('fifos', paths),
     ])
     const pipes = openRawPipes(paths)
@@ -125,9 +130,12 @@ export class RawMachine {
     await Promise.all([...this.#ends].map((end) => end()))
   }
 
-  #bundle(kind: RawKind, { layers, limits }: SandboxSpec): object {
+  #bundle(kind: RawKind, { layers, limits }: SandboxSpec, checkpoint?: RawCheckpoint): object {
     const emptyRoot = join(this.#directory, 'e')
-    if (kind === 'agent') return bundleConfig({ agentImage: this.#agentImage, layers, emptyRoot })
+    const identity = checkpoint?.identity
+    if (kind === 'agent') {
+      return bundleConfig({ agentImage: this.#agentImage, layers, emptyRoot, identity })
+    }
     const [layer] = layers
     if (!layer || layers.length > 1) throw new Error('the raw loop takes an image of one layer')
     return plainBundle({ layer, emptyRoot, diskBytes: limits.diskBytes })
@@ -140,7 +148,7 @@ export class RawMachine {
       readonly in: string
       readonly out: string
       readonly leaf: CgroupLeaf
-      readonly checkpoint: { readonly directory: string } | undefined
+      readonly checkpoint: RawCheckpoint | undefined
     },
   ): Promise<number> {
     const root = join(directory, 'r')

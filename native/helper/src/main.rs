@@ -60,6 +60,7 @@ fn serve(line: &[u8]) {
         Ok(request) => request,
         Err(fail) => return reply(&Value::Null, Err(fail)),
     };
+    let letting = hold::LettingGo::of(&request);
     if IN_FLIGHT.fetch_add(1, Ordering::SeqCst) >= IN_FLIGHT_MAX {
         IN_FLIGHT.fetch_sub(1, Ordering::SeqCst);
         return reply(&request.id(), Err(Fail::new("busy", "too many requests at once")));
@@ -67,6 +68,7 @@ fn serve(line: &[u8]) {
     let id = request.id();
     let started = std::thread::Builder::new().stack_size(256 << 10).spawn(move || {
         let outcome = perform(&request);
+        drop(letting);
         IN_FLIGHT.fetch_sub(1, Ordering::SeqCst);
         reply(&request.id(), outcome);
     });

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
@@ -88,6 +89,39 @@ describe.skipIf(!built)(`the host helper${built ? '' : `: ${program} is not buil
     await expect.poll(stateOf).toBe('S')
     socket.end(JSON.stringify({ success: true, result: null }))
     await held
+  })
+
+  test('what it holds ends with it, and what it was asked to let go goes on', async () => {
+    await using each = await setup()
+    const letGo = Promise.withResolvers<Socket>()
+    const answer = JSON.stringify({ success: true, result: null })
+    await using server = createServer((socket) => {
+      let said = ''
+      socket.on('data', (bytes) => {
+        said += bytes
+        if (said.includes('Pause')) socket.end(answer)
+        if (said.includes('Resume')) letGo.resolve(socket)
+      })
+    })
+    server.listen(each.path('control'))
+    await once(server, 'listening')
+    const [held, going] = [spawn('/bin/sleep', ['1000']), spawn('/bin/sleep', ['1000'])]
+    const of = ({ pid: sentryPid = 0 }) => ({
+      ...{ controlSocket: each.path('control'), sentryPid, deadlineMs: 5000 },
+    })
+    const ended = [held, going].map((child) => once(child, 'exit'))
+    await each.helper.hold(of(held))
+    await each.helper.hold(of(going))
+    each.helper.letGo(of(going)).catch(() => {})
+    // Its input ends while the runtime still works.
+    const closed = each.helper.close()
+    expect(await ended[0]).toEqual([null, 'SIGKILL'])
+    const socket = await letGo.promise
+    socket.end(answer)
+    await closed
+    expect(going.signalCode).toBeNull()
+    going.kill()
+    await ended[1]
   })
 
   test('tells the last words of what failed', async () => {

@@ -49,10 +49,10 @@ export async function goOn(
     signal.throwIfAborted()
     refuseOther(checkpoint, spec)
     await Promise.all([
-      // It lies there when the agent wakes.
+      // First: one that is held when its daemon dies must have no owner.
+      instance.letGo(),
       guest.thaw(identityOf(spec), wait),
-      // One that a daemon leaves held is nobody's.
-      instance.letGo().then(() => instance.save({ owner: { spec, checkedOutAtMs: Date.now() } })),
+      instance.save({ owner: { spec, checkedOutAtMs: Date.now() } }),
     ])
     return instance.sandbox()
   } catch (error) {

@@ -17,6 +17,8 @@ export class Checkpoints {
   readonly #directory: string
   readonly #held = new Map<string, number>()
   readonly #removed = new Set<string>()
+  /** Found to be there by whoever started from it before. */
+  readonly #seen = new Set<string>()
   /** Told of each that goes, before its files do: resolves when nothing that waits is of it any more. */
   onRemove: ((name: string) => Promise<void>) | undefined
 
@@ -41,8 +43,9 @@ export class Checkpoints {
    * @throws SandlotError `snapshot_unknown` where it was removed
    */
   async hold(name: string): Promise<Disposable> {
-    const isThere = await this.has(name)
+    const isThere = this.#seen.has(name) || (await this.has(name))
     if (!isThere || this.#removed.has(name)) throw deleted()
+    this.#seen.add(name)
     this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
     let over = false
     return {
@@ -69,6 +72,7 @@ export class Checkpoints {
   async remove(name: string): Promise<void> {
     // From here on nothing more starts from it.
     this.#removed.add(name)
+    this.#seen.delete(name)
     await this.onRemove?.(name)
     if (this.#held.has(name)) return
     await rm(this.path(name), { recursive: true, force: true })
