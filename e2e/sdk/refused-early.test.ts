@@ -37,7 +37,10 @@ test.each([
   [{ start: 'server' }, /belong to a memory snapshot/],
   [{ snapshot: 'memory', ready: { port: 0 } }, /^ready\.port: /],
   [{ setup: ['true', ''] }, /^setup\.1: /],
-  [{ setup: ['true', 3] }, /neither a command nor a function/],
+  [{ setup: ['true', 3] }, /^setup\.1: neither a command nor a function/],
+  [{ setup: [{ key: '', run: async () => {} }] }, /^setup\.0\.key: /],
+  [{ files: ['./repo'] }, /^files: .*expected record/],
+  [{ onrestore: 'true' }, /^Unrecognized key: "onrestore"/],
 ] as const)('prepare: %j', async (options, message) => {
   await using daemon = await startFakeDaemon()
   const run = vi.fn(async () => {})
@@ -65,6 +68,57 @@ test.each([
     code: 'invalid_request',
     message: expect.stringMatching(message),
   })
+})
+
+test('a set-up that is no list is refused', async () => {
+  await using daemon = await startFakeDaemon()
+  const asked = daemon.client().prepare({ from, setup: 'make' } as never)
+  await expect(asked).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringMatching(/^setup: .*expected array/),
+  })
+})
+
+test('an option that nothing knows is refused by name, wherever it is given', async () => {
+  await using daemon = await startFakeDaemon()
+  const client = daemon.client()
+  const bad = { bogus: 1 } as never
+  const { id } = await daemon.image()
+  const sandbox = await client.sandboxes.create({ from: id })
+  const run = client.rollouts.map(['a'], async () => {}, { from: id })
+  const calls: Record<string, () => unknown> = {
+    exec: () => sandbox.exec('true', bad),
+    'streamed exec': () => sandbox.exec('true', { stream: true, ...(bad as object) }).result,
+    fork: () => sandbox.fork(1, bad),
+    read: () => sandbox.files.read('/etc/empty', bad),
+    write: () => sandbox.files.write('/x', 'x', bad),
+    stat: () => sandbox.files.stat('/', bad),
+    remove: () => sandbox.files.remove('/x', bad),
+    makeDirectory: () => sandbox.files.makeDirectory('/x', bad),
+    sandboxes: () => Array.fromAsync(client.sandboxes.list(bad)),
+    stopAll: () => client.sandboxes.stopAll(bad),
+    snapshots: () => Array.fromAsync(client.snapshots.list(bad)),
+    templates: () => Array.fromAsync(client.templates.list(bad)),
+    build: () => client.images.build(Image.fromId(id), bad),
+    step: () => client.images.build(Image.fromId(id).run('true', bad)),
+    dockerfile: () => client.images.build(Image.dockerfile('./Dockerfile', bad)),
+    export: () => Array.fromAsync(client.images.export(id, bad)),
+    prune: () => client.images.prune(bad),
+    results: () => Array.fromAsync(run.results(bad)),
+    groups: () => Array.fromAsync(run.groups(bad)),
+    batch: () => run.batch(1, bad),
+  }
+  for (const [name, call] of Object.entries(calls)) {
+    const refused = (async () => await call())()
+    await expect(refused, name).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: 'there is no option "bogus"',
+      hint: expect.stringMatching(/^There are /),
+    })
+  }
+  const allOrNothing = client.sandboxes.stopAll({} as never)
+  await expect(allOrNothing).rejects.toMatchObject({ message: expect.stringMatching(/^tags: /) })
+  expect((await sandbox.view()).state).toBe('running')
 })
 
 test('what is right is built, and fails there', async () => {

@@ -19,7 +19,8 @@ export function invalidRequest(where: string, { issues }: ZodError): SandlotErro
 
 function lineOf(where: string, { path, message }: Leaf): string {
   const names = where === '' ? path : [where, ...path]
-  return `${names.map(String).map(shown).join('.')}: ${message}`
+  const at = names.map(String).map(shown).join('.')
+  return at === '' ? message : `${at}: ${message}`
 }
 
 /** A name of the caller's may hold anything. */

@@ -1,5 +1,6 @@
 /** Descriptions of images. Nothing happens until one is built or used; paths are of the client's machine. */
 import type { NetworkPolicy } from '@sandlot/protocol'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 import { localCopy } from './copied-files.ts'
 import type {
   CopyOptions,
@@ -29,6 +30,7 @@ export class ImageDescription {
 
   /** Runs a command: text for the image's shell, or an argument list. It fails the build unless it exits with 0. */
   run(command: string | readonly string[], options: RunOptions = {}): ImageDescription {
+    refuseUnknown(options, ['env', 'network', 'timeout'])
     const { env, network, timeout } = options
     return this.with({
       kind: 'run',
@@ -132,6 +134,7 @@ export const Image = {
   },
   /** What a Dockerfile builds. An instruction that has no meaning here is refused by name and line. */
   dockerfile(path: string, options: DockerfileOptions = {}): ImageDescription {
+    refuseUnknown(options, ['context', 'target', 'args', 'timeout'])
     return new ImageDescription({ kind: 'dockerfile', path, options })
   },
 } as const

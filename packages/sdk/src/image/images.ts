@@ -6,6 +6,7 @@ import type {
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { pagesOf } from '../connection/pages.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 import type { ImageDescription } from './image.ts'
 import { type BuildOptions, buildImage } from './resolve.ts'
 
@@ -19,6 +20,7 @@ export class Images {
 
   /** Builds an image, or finds the one of the same content at once. */
   async build(description: ImageDescription, options: BuildOptions = {}): Promise<ImageView> {
+    refuseUnknown(options, ['onLog', 'onDetail', 'signal'])
     return await buildImage(this.#context, description, options)
   }
 
@@ -47,12 +49,11 @@ export class Images {
   }
 
   /** The image as a file: an OCI archive, or (`tar`) all its files in one tar. */
-  async *export(
-    id: string,
-    { format = 'oci', signal }: ExportOptions = {},
-  ): AsyncGenerator<Uint8Array> {
-    const options = { parameters: { id }, query: { format }, signal }
-    yield* this.#context.http.bytes('exportImage', options)
+  async *export(id: string, options: ExportOptions = {}): AsyncGenerator<Uint8Array> {
+    refuseUnknown(options, ['format', 'signal'])
+    const { format = 'oci', signal } = options
+    const request = { parameters: { id }, query: { format }, signal }
+    yield* this.#context.http.bytes('exportImage', request)
   }
 
   /**
@@ -60,6 +61,7 @@ export class Images {
    * until no more than `keep` is left.
    */
   async prune(options: PruneOptions = {}): Promise<ImagesRemoved> {
+    refuseUnknown(options, ['all', 'keep', 'signal'])
     const { signal, all, keep } = options
     const json = { what: all ? 'all' : 'intermediate', keep }
     return await this.#context.http.json('pruneImages', { json, signal })

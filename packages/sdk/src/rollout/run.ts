@@ -11,6 +11,7 @@ import {
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
 import { joinSignals } from '../connection/signals.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 import { getBytes, getJson } from '../image/blob.ts'
 import {
   type Batch,
@@ -62,6 +63,7 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
    * work on it, rejects the read that waits.
    */
   async *results(options: ResultsOptions = {}): AsyncGenerator<ResultRow> {
+    refuseUnknown(options, ['from', 'dropped', 'signal'])
     await this.#exists()
     let after = options.from
     for (;;) {
@@ -80,12 +82,14 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
    * started with `group`. A trainer that takes several at once calls `batch`.
    */
   async *groups(options: GroupsOptions = {}): AsyncGenerator<ResultGroup> {
+    refuseUnknown(options, ['from', 'all', 'signal'])
     await this.#exists()
     yield* eachGroup(this.#askGroups, options)
   }
 
   /** Waits for the next `count` complete groups: what one step of training takes. At the end of the run there are fewer, then none. */
   async batch(count: number, options: BatchOptions = {}): Promise<Batch> {
+    refuseUnknown(options, ['from', 'signal'])
     await this.#exists()
     const from = options.from ?? this.#batchCursor
     const batch = await nextBatch(this.#askGroups, count, {

@@ -10,6 +10,7 @@ import {
 } from '@sandlot/protocol'
 import type { Connection } from '../connection/connection.ts'
 import { asSandlotError, toError } from '../connection/failure.ts'
+import { unknownOption } from '../connection/unknown-option.ts'
 import { type ByteSource, concatenate, newTextDecoder, textOf } from './bytes.ts'
 import { ExecLife, type ExecStart } from './exec-life.ts'
 import type { ExecChunk, ExecResult } from './exec-result.ts'
@@ -51,6 +52,7 @@ export interface ExecTarget {
   ) => Promise<{ readonly processes: number }>
 }
 
+const OPTIONS: (keyof ExecStreamOptions)[] = ['env', 'cwd', 'user', 'timeout', 'stdin', 'signal']
 const STDIN = 0
 const SIGKILL = 9
 
@@ -106,7 +108,9 @@ export class ExecStream implements AsyncIterable<ExecChunk>, AsyncDisposable {
       connection: target.connection,
       request: startRequest(target, this.id, command, options, mode),
       stdin,
-      refusal: signal?.aborted ? toError(signal.reason) : tooLong(command, options.env),
+      refusal: signal?.aborted
+        ? toError(signal.reason)
+        : (unknownOption(options, OPTIONS) ?? tooLong(command, options.env)),
       kill: (number, wait) => target.kill(this.id, number, wait),
     })
     this.result = this.#life.end.promise

@@ -2,6 +2,7 @@
 import type { FileEntry, FileStat } from '@sandlot/protocol'
 import type { Waiting } from '../connection/context.ts'
 import { joinSignals } from '../connection/signals.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 import { type ByteSource, bytesOf, concatenate, isWhole, textOf } from './bytes.ts'
 import { decodeEntries } from './file-entries.ts'
 import { FileStreams, type FilesTarget } from './file-streams.ts'
@@ -56,6 +57,7 @@ export class Files {
 
   /** A file's bytes as they come, in constant memory. */
   readStream(path: SandboxPath, options: ReadOptions = {}): AsyncGenerator<Uint8Array> {
+    refuseUnknown(options, ['offset', 'length', 'signal'])
     return this.#streams.readFile(path, options)
   }
 
@@ -65,6 +67,7 @@ export class Files {
     content: ByteSource,
     options: WriteOptions = {},
   ): Promise<{ sizeBytes: number }> {
+    refuseUnknown(options, ['mode', 'append', 'exclusive', 'user', 'signal'])
     const { signal, append = false, exclusive = false, ...rest } = options
     const request = { op: 'file.write', path, parents: true, append, exclusive, ...rest } as const
     const again = isWhole(content) && !append && !exclusive
@@ -88,6 +91,7 @@ export class Files {
     path: string,
     options: Waiting & { readonly follow?: boolean } = {},
   ): Promise<FileStat> {
+    refuseUnknown(options, ['follow', 'signal'])
     using joined = joinSignals(options.signal, this.#target.signal)
     return await this.#target.http.json('statFile', {
       parameters: { id: this.#target.sandbox },
@@ -101,6 +105,7 @@ export class Files {
     path: string,
     options: Waiting & { readonly recursive?: boolean; readonly force?: boolean } = {},
   ): Promise<void> {
+    refuseUnknown(options, ['recursive', 'force', 'signal'])
     const { recursive, force, signal } = options
     await this.#send('removeFile', { query: { path, recursive, force, ...this.#world() } }, signal)
   }
@@ -110,6 +115,7 @@ export class Files {
     path: string,
     options: Waiting & { readonly mode?: number } = {},
   ): Promise<void> {
+    refuseUnknown(options, ['mode', 'signal'])
     const { mode, signal } = options
     const json = { path, parents: true, mode, ...this.#world() }
     await this.#send('makeDirectory', { json }, signal)

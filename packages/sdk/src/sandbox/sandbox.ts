@@ -10,6 +10,7 @@ import {
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { joinSignals } from '../connection/signals.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 import type { Snapshot } from '../snapshot/snapshots.ts'
 import {
   type ExecOptions,
@@ -141,6 +142,7 @@ export class Sandbox implements AsyncDisposable {
    * result for each: a sandbox, or the error of one that could not be made.
    */
   async fork(count: number, options: ForkOptions = {}): Promise<(Sandbox | SandlotError)[]> {
+    refuseUnknown(options, ['kind', 'tags', 'onRestore', 'signal'])
     const { kind = 'memory', tags, onRestore } = options
     using joined = joinSignals(options.signal, this.#signal)
     const { items } = await this.#context.http.json<ForkAnswer>('forkSandbox', {

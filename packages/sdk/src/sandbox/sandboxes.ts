@@ -1,4 +1,5 @@
 import {
+  tags as allTags,
   type SandboxCreateInput,
   type SandboxState,
   type SandboxView,
@@ -11,6 +12,7 @@ import type { LogOptions } from '../connection/logged-work.ts'
 import { pagesOf } from '../connection/pages.ts'
 import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
 import { unlessAborted } from '../connection/signals.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 import { type ImageLike, isDescribed, resolveImage } from '../image/resolve.ts'
 import { Sandbox } from './sandbox.ts'
 
@@ -68,7 +70,9 @@ export class Sandboxes {
   }
 
   /** Sandboxes, oldest first, page by page as they are read. */
-  list({ signal, tags = {}, state }: ListSandboxes = {}): AsyncGenerator<SandboxView> {
+  list(options: ListSandboxes = {}): AsyncGenerator<SandboxView> {
+    refuseUnknown(options, ['state', 'tags', 'signal'])
+    const { signal, tags = {}, state } = options
     const tag = Object.entries(tags).map(([name, value]) => `${name}=${value}`)
     return pagesOf(this.#context, 'listSandboxes', signal ? { signal } : {}, {
       state,
@@ -78,7 +82,10 @@ export class Sandboxes {
   }
 
   /** Stops all that live and have all of these tags; with `{}` all of the project. Returns how many. */
-  async stopAll({ tags, signal }: Waiting & { readonly tags: Tags }): Promise<number> {
+  async stopAll(options: Waiting & { readonly tags: Tags }): Promise<number> {
+    refuseUnknown(options, ['tags', 'signal'])
+    const { tags, signal } = options
+    refuseEarly(allTags, tags, 'tags')
     const waiting = signal ? { signal } : {}
     const ids: string[] = []
     for await (const { id, state } of this.list({ ...waiting, tags })) {

@@ -1,6 +1,7 @@
 import type { SnapshotView, Tags } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { pagesOf } from '../connection/pages.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 
 /** What a sandbox had become. It goes straight into `from`. */
 export type Snapshot = SnapshotView
@@ -30,7 +31,9 @@ export class Snapshots {
   }
 
   /** Oldest first, page by page as they are read. */
-  list({ signal, tags = {}, name, all }: ListSnapshots = {}): AsyncGenerator<Snapshot> {
+  list(options: ListSnapshots = {}): AsyncGenerator<Snapshot> {
+    refuseUnknown(options, ['name', 'tags', 'all', 'signal'])
+    const { signal, tags = {}, name, all } = options
     const tag = Object.entries(tags).map(([key, value]) => `${key}=${value}`)
     return pagesOf(this.#context, 'listSnapshots', signal ? { signal } : {}, {
       name,

@@ -1,6 +1,7 @@
 import type { Tags, TemplateView } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { pagesOf } from '../connection/pages.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
 
 export interface ListTemplates extends Waiting {
   /** The one of this name. */
@@ -25,7 +26,9 @@ export class Templates {
   }
 
   /** Oldest first, page by page as they are read. */
-  list({ signal, tags = {}, name }: ListTemplates = {}): AsyncGenerator<TemplateView> {
+  list(options: ListTemplates = {}): AsyncGenerator<TemplateView> {
+    refuseUnknown(options, ['name', 'tags', 'signal'])
+    const { signal, tags = {}, name } = options
     const tag = Object.entries(tags).map(([key, value]) => `${key}=${value}`)
     return pagesOf(this.#context, 'listTemplates', signal ? { signal } : {}, {
       name,

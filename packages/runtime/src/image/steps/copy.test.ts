@@ -1,3 +1,4 @@
+import type { BuildStep } from '@sandlot/protocol'
 import { type BuildBench, buildBench } from '@sandlot/testkit'
 import { expect, test } from 'vitest'
 
@@ -116,6 +117,27 @@ test.each([
     code: 'image_source_invalid',
     message: expect.stringMatching(message),
   })
+})
+
+test.each([
+  ['/proc', '/proc'],
+  ['/dev/shm/', '/dev/shm'],
+  ['/sys/x', '/sys/x'],
+  ['/through/x', '/proc/x'],
+])('nothing is copied to %s, which no sandbox shows', async (to, place) => {
+  await using at = await buildBench()
+  const link = { path: 'through', type: '2', linkPath: 'proc' }
+  const base = { kind: 'tar', blob: at.tar([link]) } as const
+  const steps: BuildStep[] = [
+    { kind: 'copy', blob: at.tar([{ path: 'a' }]), to },
+    { kind: 'copyFrom', source: base, paths: ['/through'], to },
+  ]
+  for (const step of steps) {
+    await expect(at.build(base, [step])).rejects.toMatchObject({
+      code: 'image_source_invalid',
+      message: expect.stringContaining(`${place} can't be copied to: each sandbox has`),
+    })
+  }
 })
 
 test('an empty directory over one that is there makes no layer', async () => {

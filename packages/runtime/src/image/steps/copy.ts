@@ -14,7 +14,7 @@ import { findAccount } from './account.ts'
 import type { StepContext, StepOf } from './apply.ts'
 import { withContent } from './copied-content.ts'
 import { CopiedTree, putContent } from './copied-tree.ts'
-import { absolutePath, bytesOf, lookIn, walk } from './tree-path.ts'
+import { absolutePath, bytesOf, lookIn, textOf, walk } from './tree-path.ts'
 import { hasWildcards, matchesName } from './wildcards.ts'
 
 export async function copyLayer(
@@ -23,7 +23,7 @@ export async function copyLayer(
   context: StepContext,
 ): Promise<WrittenLayer | undefined> {
   const tree = await copiedTree(step, parent, context)
-  const to = bytesOf(absolutePath(step.to, parent.config.workdir))
+  const to = destination(step.to, tree, parent)
   await using file = await ErofsImageFile.create(context.layerPath, imageLimits.layerBytesMax)
   const tar = readTar(decompressed(verifiedBlob(step.blob, context.openBlob, context.signal)))
   let count = 0
@@ -45,7 +45,7 @@ export async function copyFromLayer(
   const source = await context.sourceImage(step.source)
   const from = await context.trees.read(source.layers)
   const tree = await copiedTree(step, parent, context)
-  const to = bytesOf(absolutePath(step.to, parent.config.workdir))
+  const to = destination(step.to, tree, parent)
   const found = step.paths.flatMap((path) => matches(from, path))
   const isDirectory = to.endsWith('/') || found.length > 1 || isDirectoryAt(tree, to)
   for (const { inode, name } of found) {
@@ -65,6 +65,19 @@ async function copiedTree(
   const below = await context.trees.read(parent.layers)
   const account = owner === undefined ? undefined : await findAccount(below, owner)
   return new CopiedTree({ below, account, mode })
+}
+
+/** What every sandbox has of its own, whatever its image has there. */
+const OWN: ReadonlySet<string | undefined> = new Set(['dev', 'proc', 'sys'])
+
+function destination(to: string, tree: CopiedTree, { config }: Image): string {
+  const path = bytesOf(absolutePath(to, config.workdir))
+  const { names } = tree.find(path)
+  if (!OWN.has(names[0])) return path
+  throw sourceInvalid(
+    `${textOf(names)} can't be copied to: each sandbox has a /${names[0]} of its own, and what an image has there is never seen.`,
+    'Copy to another directory.',
+  )
 }
 
 interface Putting {
