@@ -16,8 +16,8 @@
  *   append fails, the run in memory is ahead of the log: drop it and recover.
  * - `advance` throws `SandlotError` for what a caller may not do (a conflicting task, a closed run)
  *   and then has changed nothing. What is merely late or doubled gives `ignored` and no events.
- * - Effects are started in their order. Rows are appended by their `seq`, and kept with it, so that
- *   `results_recorded { through }` speaks of all before it.
+ * - Effects are started in their order. Rows and groups are appended by their `seq`, and kept with
+ *   it, so that `results_recorded { through }` speaks of all before it; a group names rows before it.
  * - An offer goes to the connection by which its worker is attached, and only while `isCurrent`
  *   holds: it may have grown old on its way. `worker_attached` and `worker_detached` are told in the
  *   order of the connections.
@@ -44,6 +44,7 @@ export { IllegalMove } from './episode/move.ts'
 export { EPISODE_MOVES, EPISODE_PHASES, type EpisodePhase } from './episode/phase.ts'
 export type { Group } from './group/group.ts'
 export { checkMembers, episodesOf } from './group/members.ts'
+export { attemptInProgress } from './hedge/hedge.ts'
 export { CORE_LIMITS } from './limits.ts'
 export { OUTCOME_RULES, type OutcomeRule } from './outcome/rules.ts'
 export { limitingFactor, type RunFacts, reportOf, viewedState } from './report/report.ts'

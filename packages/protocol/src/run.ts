@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { command } from './exec.ts'
 import { GROUP_REASONS, groupSpec } from './group.ts'
+import { hedgeSpec } from './hedge.ts'
 import { idOf } from './ids.ts'
 import { environment, kernelText, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
@@ -101,6 +102,8 @@ export const runCreate = z
     grade: gradeSpec.optional(),
     /** Episodes that are compared with one another. Default: each is by itself. */
     group: groupSpec.optional(),
+    /** A second attempt beside one whose sandbox takes unusually long. Default: none. */
+    hedge: hedgeSpec.optional(),
     policy: z.partialRecord(z.enum(OUTCOMES), z.enum(POLICY_ACTIONS)).optional(),
     seed: z.number().int().nonnegative().optional(),
     /** Admits nothing more while so many results (groups, where there are any) are not read. Default: they just wait on disk. */
@@ -249,5 +252,7 @@ export const runReport = z.object({
   phases: z.record(z.string(), quantiles),
   /** Of a run with groups. */
   groups: groupsReport.optional(),
+  /** Of a run that hedges: second attempts, and those among them that were first. */
+  hedges: z.object({ started: z.number(), won: z.number() }).optional(),
 })
 export type RunReport = z.infer<typeof runReport>

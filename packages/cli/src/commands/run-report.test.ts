@@ -52,6 +52,11 @@ test('groups are told with what became of them', () => {
   expect(describeReport(REPORT)).not.toContain('groups')
 })
 
+test('what was hedged is told', () => {
+  const text = describeReport({ ...REPORT, hedges: { started: 5, won: 3 } })
+  expect(text).toContain('hedged               5, of which 3 were first')
+})
+
 test('attempts are told in the words of the guide', () => {
   const lines = describeReport(REPORT).split('\n')
   expect(lines).toContain('attempts             4, of which 2 tried an episode again')

@@ -14,6 +14,7 @@ export function describeReport({
   causes = [],
   phases,
   groups,
+  hedges,
 }: RunReport): string {
   const facts = [
     ['run', run.name],
@@ -30,6 +31,7 @@ export function describeReport({
     ['throughput', `${perSecond.toFixed(2)} per second`],
     ['limited by', limiting === 'none' ? '-' : limiting],
     ['attempts', `${attempts}, of which ${retries} tried an episode again`],
+    ...(hedges ? [['hedged', `${hedges.started}, of which ${hedges.won} were first`]] : []),
   ]
   const rows = Object.entries(phases).map(([phase, { count, p50Ms, p95Ms, p99Ms }]) => [
     phase,

@@ -1,5 +1,9 @@
 import { startMember } from '../group/apply-group.ts'
+import { yieldToOther } from '../hedge/apply-hedge.ts'
+import { noteTook } from '../hedge/took.ts'
 import { CORE_LIMITS } from '../limits.ts'
+import { OUTCOME_RULES } from '../outcome/rules.ts'
+import { countCause } from '../report/causes.ts'
 import {
   acquireEffect,
   attemptOf,
@@ -10,8 +14,9 @@ import {
 import type { EventOf, Sink } from '../run/event.ts'
 import { notePlatformFailure, noteSandbox } from '../run/failures.ts'
 import { ownClock } from '../run/own-clock.ts'
-import type { Attempt, Episode, Run } from '../run/run.ts'
+import type { Episode, Run } from '../run/run.ts'
 import { addFlags, beginAgent, endWork, keepReport, takeToken } from './apply-lease.ts'
+import { newAttempt } from './attempt.ts'
 import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
 import { closeAttempt, endEpisode } from './close.ts'
 import { moveEpisode } from './move.ts'
@@ -26,6 +31,7 @@ export function applyAdmitted(
   const attempt = newAttempt(run, event.atMs, event.atMs - episode.phaseAtMs)
   attempt.totalDueMs = total === null ? null : event.atMs + total
   episode.attempt = event.attempt
+  episode.made = event.attempt
   episode.current = attempt
   run.totals.attempts++
   if (event.attempt > 1) run.totals.retries++
@@ -45,6 +51,7 @@ export function applyBound(
   effects: Sink,
 ): void {
   const attempt = attemptOf(episode)
+  noteTook(run, episode, 'ended', event.atMs)
   attempt.sandbox = event.sandbox
   attempt.node = event.node
   attempt.clock.createMs = event.createMs
@@ -66,6 +73,7 @@ export function applySetupDone(
   event: EventOf<'setup_done'>,
   effects: Sink,
 ): void {
+  noteTook(run, episode, 'ended', event.atMs)
   stopClock(run, episode, event.atMs)
   attemptOf(episode).token = null
   beginAgent(run, episode, event, effects)
@@ -97,6 +105,8 @@ export function applyAttemptEnded(
   if (ending.outcome === 'infra_create' || ending.outcome === 'infra_lost') {
     notePlatformFailure(run.failures, attempt.node, atMs)
   }
+  const isVerdict = ending.outcome !== null && OUTCOME_RULES[ending.outcome].valid
+  noteTook(run, episode, isVerdict ? 'ended' : 'stopped', atMs)
   stopClock(run, episode, atMs)
   endWork(run, episode)
   if (event.report) keepReport(attempt, null, event.report)
@@ -106,6 +116,10 @@ export function applyAttemptEnded(
   if (ending.next === 'retry' && ending.workerLost) episode.workersLost++
   attempt.ending = ending
   attempt.endedIn = episode.phase
+  const yields = yieldToOther(run, episode)
+  if (yields && ending.outcome !== null) {
+    countCause(run.totals.causes, { ...ending, retried: true, key: episode.key })
+  }
   if (event.gone) {
     closeAttempt(run, episode, atMs, effects)
     return
@@ -162,36 +176,4 @@ export function applyCancelled(
     cause: [event.cause],
   }
   endEpisode(run, episode, ending, event.atMs, effects)
-}
-
-function newAttempt(run: Run, atMs: number, queuedMs: number): Attempt {
-  return {
-    admittedAtMs: atMs,
-    policyVersion: run.policyVersion,
-    sandbox: null,
-    node: null,
-    token: null,
-    worker: null,
-    clock: {
-      queuedMs,
-      createMs: 0,
-      setupMs: 0,
-      agentMs: 0,
-      modelMs: 0,
-      gradeMs: 0,
-      teardownMs: 0,
-    },
-    totalDueMs: null,
-    downAtMs: run.downMs,
-    lagAtMs: 0,
-    extendedMs: 0,
-    waitAtMs: atMs,
-    gradeTries: 0,
-    endedIn: null,
-    report: null,
-    flags: [],
-    ending: null,
-    releaseTries: 0,
-    usage: null,
-  }
 }

@@ -1,4 +1,5 @@
 import type { Flag } from '@sandlot/protocol'
+import { noteTook } from '../hedge/took.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { attemptOf, gradeEffect, offerEffect, revokeEffect } from '../run/effects.ts'
 import type { EventOf, Next, ReportBody, Sink } from '../run/event.ts'
@@ -34,6 +35,7 @@ export function applyTaken(run: Run, episode: Episode, event: EventOf<'lease_tak
   const grade = episode.phase === 'grade_offered'
   if (attempt.totalDueMs !== null) attempt.totalDueMs += event.atMs - attempt.waitAtMs
   startPlatformClock(run, attempt)
+  if (!grade) attempt.agentSinceMs = event.atMs - run.downMs
   const dueMs = dueAfter(attempt, event.atMs, grade ? timeoutMs.grade : timeoutMs.agent)
   moveEpisode(run, episode, grade ? 'grading' : 'agent', { atMs: event.atMs, dueMs })
 }
@@ -76,6 +78,7 @@ export function applyReported(
     const revoke = revokeEffect(episode, event.revoke)
     if (revoke) effects?.push(revoke)
   }
+  noteTook(run, episode, 'ended', atMs)
   stopClock(run, episode, atMs)
   endWork(run, episode)
   keepReport(attempt, event.outcome, event.report)
@@ -106,7 +109,7 @@ export function endWork(run: Run, episode: Episode): void {
   attempt.token = null
   attempt.worker = null
   if (!worker) return
-  worker.leases.delete(episode.index)
+  worker.leases.delete(episode)
   updateFree(run, worker)
 }
 
@@ -170,7 +173,7 @@ function offer(
   startPlatformClock(run, attempt)
   const worker = run.workers.get(event.worker ?? '')
   if (worker) {
-    worker.leases.add(episode.index)
+    worker.leases.add(episode)
     updateFree(run, worker)
   }
   const to = attempt.report === null ? 'offered' : 'grade_offered'

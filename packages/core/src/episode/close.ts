@@ -1,5 +1,5 @@
 import { leaveGroup } from '../group/apply-group.ts'
-import { CORE_LIMITS } from '../limits.ts'
+import { closeHedge } from '../hedge/apply-hedge.ts'
 import { countCause } from '../report/causes.ts'
 import { countEnding } from '../report/totals.ts'
 import type { Effect } from '../run/effect.ts'
@@ -8,7 +8,7 @@ import { noteEnding } from '../run/failures.ts'
 import type { Episode, Run } from '../run/run.ts'
 import type { FinalEnding, RetryEnding } from './ending.ts'
 import { moveEpisode } from './move.ts'
-import { attemptRow, rowOf } from './row.ts'
+import { keepAttempt, rowOf } from './row.ts'
 
 /** The attempt is over and its sandbox is gone: another one, or the episode's row. */
 export function closeAttempt(
@@ -18,6 +18,10 @@ export function closeAttempt(
   effects: Effect[] | null,
 ): void {
   const { ending } = attemptOf(episode)
+  if (episode.isHedge) {
+    closeHedge(run, episode, atMs)
+    return
+  }
   if (ending === null) throw new Error(`episode ${episode.index} has no ending`)
   if (ending.next === 'final') endEpisode(run, episode, ending, atMs, effects)
   else retryEpisode(run, episode, ending, atMs)
@@ -45,8 +49,7 @@ export function endEpisode(
 }
 
 function retryEpisode(run: Run, episode: Episode, ending: RetryEnding, atMs: number): void {
-  episode.attempts.push(attemptRow(episode, attemptOf(episode)))
-  if (episode.attempts.length > CORE_LIMITS.attemptsKept) episode.attempts.shift()
+  keepAttempt(episode)
   episode.current = null
   if (ending.spends) episode.spent[ending.spends]++
   const { outcome, cause } = ending

@@ -10,6 +10,7 @@ import {
 import { attemptOf } from '../run/effects.ts'
 import type { InputOf } from '../run/input.ts'
 import type { Episode } from '../run/run.ts'
+import { endAttempt } from './decide-end.ts'
 import { checkReward } from './reward.ts'
 import { settle } from './settle.ts'
 
@@ -43,12 +44,7 @@ export function gradeGiven(
   const settled = settle(decision.run, episode, { outcome, cause, verdict })
   const proven = settled.next === 'final' && decision.run.policy.grade === 'daemon'
   const ending = proven ? { ...settled, proven: true as const } : settled
-  emit(decision, {
-    type: 'attempt_ended',
-    ...addressOf(episode),
-    ending,
-    ...(flags && flags.length > 0 ? { flags } : {}),
-  })
+  endAttempt(decision, episode, { ending, ...(flags && flags.length > 0 ? { flags } : {}) })
 }
 
 /**
@@ -85,5 +81,5 @@ export function endUngraded(
     own && report?.outcome
       ? settle(run, episode, { outcome: report.outcome, cause: [report.error ?? '', cause] })
       : settle(run, episode, { outcome, cause: [cause] })
-  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+  endAttempt(decision, episode, { ending, revoke: cause })
 }

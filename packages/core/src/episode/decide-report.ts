@@ -12,6 +12,7 @@ import type { ReportBody } from '../run/event.ts'
 import type { Fenced, InputOf } from '../run/input.ts'
 import type { Episode } from '../run/run.ts'
 import { dropLease } from '../worker/drop-lease.ts'
+import { endAttempt } from './decide-end.ts'
 import { gradeFailed, gradeGiven } from './decide-grade.ts'
 import { checkReward, type Reward } from './reward.ts'
 import { boundedCause, settle } from './settle.ts'
@@ -73,11 +74,11 @@ function decideAgentReport(decision: Decision, episode: Episode, input: InputOf<
   if (report.kind === 'returned') {
     agentReturned(decision, episode, report, body)
   } else if (report.kind === 'model_failed') {
-    endAttempt(decision, episode, 'model_error', report.cause, body)
+    fail(decision, episode, 'model_error', report.cause, body)
   } else if (report.kind === 'aborted') {
     agentStopped(decision, episode, body)
   } else {
-    endAttempt(decision, episode, 'episode_error', report.cause, body)
+    fail(decision, episode, 'episode_error', report.cause, body)
   }
 }
 
@@ -104,7 +105,7 @@ function agentReturned(
           ? 'the episode returned no reward, and the run has no grader'
           : null
   if (wrong !== null) {
-    endAttempt(decision, episode, 'episode_error', [wrong], body)
+    fail(decision, episode, 'episode_error', [wrong], body)
     return
   }
   const limit = report.limit === undefined ? null : `the budget '${report.limit}' was used up`
@@ -151,13 +152,7 @@ function finishAgent(decision: Decision, episode: Episode, end: AgentEnd): void 
   if (!graded || outcome !== 'graded') {
     const ending = settle(run, episode, { outcome, cause, ...(verdict ? { verdict } : {}) })
     if (!graded || ending.next === 'retry') {
-      emit(decision, {
-        type: 'attempt_ended',
-        ...addressOf(episode),
-        ending,
-        report: body,
-        ...revoke,
-      })
+      endAttempt(decision, episode, { ending, report: body, ...revoke })
       return
     }
   }
@@ -171,7 +166,7 @@ function finishAgent(decision: Decision, episode: Episode, end: AgentEnd): void 
   })
 }
 
-function endAttempt(
+function fail(
   decision: Decision,
   episode: Episode,
   outcome: 'episode_error' | 'model_error',
@@ -179,7 +174,7 @@ function endAttempt(
   report: ReportBody,
 ): void {
   const ending = settle(decision.run, episode, { outcome, cause })
-  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, report })
+  endAttempt(decision, episode, { ending, report })
 }
 
 function decideGradeReport(decision: Decision, episode: Episode, input: InputOf<'reported'>): void {

@@ -1,3 +1,4 @@
+import { otherInProgress } from '../hedge/hedge.ts'
 import {
   addressOf,
   currentEpisode,
@@ -9,6 +10,7 @@ import {
 } from '../run/decision.ts'
 import type { AttemptAddress, Fenced, InputOf } from '../run/input.ts'
 import type { Episode } from '../run/run.ts'
+import { endAttempt, giveUpBeside } from './decide-end.ts'
 import { endingOfFate, overruledBy } from './fate.ts'
 import { settle } from './settle.ts'
 
@@ -26,6 +28,7 @@ export function decideReady(decision: Decision, input: InputOf<'sandbox_ready'>)
       createMs: positive(createMs),
       ...next,
     })
+    if (!run.policy.setup) leaveBehind(decision, episode)
     return
   }
   if (episode?.current?.sandbox === input.sandbox) {
@@ -48,7 +51,7 @@ export function decideFailed(decision: Decision, input: InputOf<'sandbox_failed'
   } else if (episode.phase === 'creating') {
     const outcome = input.fault === 'caller' ? 'task_invalid' : 'infra_create'
     const ending = settle(run, episode, { outcome, cause: [input.cause] })
-    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, gone: true })
+    endAttempt(decision, episode, { ending, gone: true })
   } else {
     ignore(decision, 'the sandbox was there already')
   }
@@ -63,9 +66,7 @@ export function decideLost(decision: Decision, input: InputOf<'sandbox_lost'>): 
     decideTornDown(decision, input)
     return
   }
-  emit(decision, {
-    type: 'attempt_ended',
-    ...addressOf(episode),
+  endAttempt(decision, episode, {
     ending: endingOfFate(run, episode, episode.phase, fate),
     gone: true,
     revoke: 'the sandbox is gone',
@@ -85,7 +86,9 @@ export function decideTornDown(
     return
   }
   const { fate, flags } = input
-  const ending = fate ? overruledBy(decision.run, episode, fate) : undefined
+  // What became of an attempt that did not go on is nobody's result.
+  const overruled = fate && !episode.isHedge
+  const ending = overruled ? overruledBy(decision.run, episode, fate) : undefined
   const usage = input.usage ?? fate?.usage
   emit(decision, {
     type: 'torn_down',
@@ -105,6 +108,7 @@ export function decideSetupDone(decision: Decision, input: Fenced): void {
     ...addressOf(episode),
     ...nextLease(run, run.index.ready),
   })
+  leaveBehind(decision, episode)
 }
 
 export function decideSetupFailed(decision: Decision, input: InputOf<'setup_failed'>): void {
@@ -112,7 +116,14 @@ export function decideSetupFailed(decision: Decision, input: InputOf<'setup_fail
   if (episode?.phase !== 'setup') return
   const outcome = input.fault === 'workload' ? 'setup_error' : 'infra_create'
   const ending = settle(decision.run, episode, { outcome, cause: [input.cause] })
-  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending })
+  endAttempt(decision, episode, { ending })
+}
+
+/** The sandbox is prepared: the other attempt, where it is not that far, is not needed any more. */
+function leaveBehind(decision: Decision, episode: Episode): void {
+  const other = otherInProgress(decision.run, episode)
+  if (other?.phase !== 'creating' && other?.phase !== 'setup') return
+  giveUpBeside(decision, other, 'the other attempt was prepared first')
 }
 
 type OfSandbox = AttemptAddress & { readonly sandbox: string | null }

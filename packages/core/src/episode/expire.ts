@@ -4,6 +4,7 @@ import { attemptOf } from '../run/effects.ts'
 import type { Attempt, Episode } from '../run/run.ts'
 import { dropLease } from '../worker/drop-lease.ts'
 import { platformMs } from './clock.ts'
+import { endAttempt } from './decide-end.ts'
 import { gradeFailed } from './decide-grade.ts'
 import { agentTimedOut } from './decide-report.ts'
 import { overruledBy, UNKNOWN_FATE } from './fate.ts'
@@ -25,7 +26,7 @@ function expireRelease(decision: Decision, episode: Episode): void {
   if (tries < CORE_LIMITS.releaseTries) {
     emit(decision, { type: 'release_retried', ...addressOf(episode) })
   } else {
-    const ending = overruledBy(decision.run, episode, UNKNOWN_FATE)
+    const ending = episode.isHedge ? undefined : overruledBy(decision.run, episode, UNKNOWN_FATE)
     emit(decision, { type: 'torn_down', ...addressOf(episode), ...(ending ? { ending } : {}) })
   }
 }
@@ -93,7 +94,7 @@ function end(
   cause: string,
 ): void {
   const ending = settle(decision.run, episode, { outcome, cause: [cause] })
-  emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+  endAttempt(decision, episode, { ending, revoke: cause })
 }
 
 function totalIsOver(attempt: Attempt, nowMs: number): boolean {

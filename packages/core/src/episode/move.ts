@@ -1,3 +1,5 @@
+import { hedgePhaseOf } from '../hedge/hedge.ts'
+import { beganMs } from '../hedge/took.ts'
 import type { Heap } from '../order/heap.ts'
 import type { Episode, Run, RunIndex } from '../run/run.ts'
 import { EPISODE_MOVES, type EpisodePhase } from './phase.ts'
@@ -22,6 +24,7 @@ export function moveEpisode(
   if (!EPISODE_MOVES[from].includes(to)) throw new IllegalMove(`episode ${episode.index}`, from, to)
   const { index } = run
   heapOf(index, from)?.remove(episode)
+  stragglingOf(index, from)?.remove(episode)
   if (from === 'backoff') index.backoff.delete(episode)
   index.due.remove(episode)
   index.counts[from]--
@@ -30,21 +33,34 @@ export function moveEpisode(
   episode.phaseAtMs = at.atMs
   episode.dueMs = at.dueMs ?? null
   if (to === 'ended') {
-    index.slots.delete(episode.index)
+    index.slots.delete(episode)
     return
   }
-  indexEpisode(index, episode)
+  indexEpisode(run, episode)
 }
 
 /** Enters an episode into the indexes for the phase it is in. */
-export function indexEpisode(index: RunIndex, episode: Episode): void {
+export function indexEpisode(
+  { index, policy }: Pick<Run, 'index' | 'policy'>,
+  episode: Episode,
+): void {
   const { phase } = episode
   index.counts[phase]++
   heapOf(index, phase)?.push(episode)
   if (phase === 'backoff') index.backoff.add(episode)
   if (episode.dueMs !== null) index.due.push(episode)
-  if (phase === 'queued' || phase === 'backoff') index.slots.delete(episode.index)
-  else index.slots.set(episode.index, episode)
+  if (phase === 'queued' || phase === 'backoff') index.slots.delete(episode)
+  else index.slots.add(episode)
+  const part = hedgePhaseOf(phase)
+  if (part === undefined) return
+  episode.sinceMs = beganMs(episode, part)
+  const mayBeHedged = policy.hedge?.phases.includes(part) && !episode.current?.hedged
+  if (mayBeHedged) index.straggling[part].push(episode)
+}
+
+function stragglingOf(index: RunIndex, phase: EpisodePhase): Heap<Episode> | undefined {
+  const part = hedgePhaseOf(phase)
+  return part && index.straggling[part]
 }
 
 function heapOf(index: RunIndex, phase: EpisodePhase): Heap<Episode> | undefined {

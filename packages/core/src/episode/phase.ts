@@ -1,6 +1,6 @@
 /**
- * Where an episode stands. An episode has one attempt at a time, and the phase is that attempt's;
- * `moveEpisode` alone changes it.
+ * Where an episode stands. An episode has one attempt at a time, and the phase is that attempt's
+ * (a second one beside it has its own, see `hedge/`); `moveEpisode` alone changes it.
  *
  * | phase | entered | what holds | left |
  * |---|---|---|---|

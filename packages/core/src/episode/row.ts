@@ -1,5 +1,7 @@
 import { type AttemptRow, RESULT_SCHEMA_VERSION } from '@sandlot/protocol'
+import { CORE_LIMITS } from '../limits.ts'
 import type { UnrecordedRow } from '../run/effect.ts'
+import { attemptOf } from '../run/effects.ts'
 import type { Attempt, Episode, PhaseClock, Run } from '../run/run.ts'
 import type { FinalEnding } from './ending.ts'
 import { episodeId } from './episode-id.ts'
@@ -23,7 +25,9 @@ export function rowOf(
     member: episode.member,
     index: episode.index,
     attempt: episode.attempt,
-    attempts: attempt ? [...episode.attempts, attemptRow(episode, attempt)] : episode.attempts,
+    attempts: attempt
+      ? inOrder([...episode.attempts, attemptRow(episode, attempt)])
+      : episode.attempts,
     parent: null,
     seed: episode.seed,
     policyVersion: attempt?.policyVersion ?? run.policyVersion,
@@ -50,8 +54,21 @@ export function rowOf(
   }
 }
 
+/** The attempt is over and not the one that counts. */
+export function keepAttempt(episode: Episode): void {
+  const { attempts } = episode
+  attempts.push(attemptRow(episode, attemptOf(episode)))
+  inOrder(attempts)
+  if (attempts.length > CORE_LIMITS.attemptsKept) attempts.shift()
+}
+
+/** A hedge may end before the attempt that it was begun beside. */
+function inOrder(attempts: AttemptRow[]): AttemptRow[] {
+  return attempts.sort((a, b) => a.attempt - b.attempt)
+}
+
 /** An attempt with its evidence, once its end is decided. */
-export function attemptRow(episode: Episode, attempt: Attempt): AttemptRow {
+function attemptRow(episode: Episode, attempt: Attempt): AttemptRow {
   return {
     attempt: episode.attempt,
     outcome: attempt.ending?.outcome ?? null,

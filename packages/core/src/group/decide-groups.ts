@@ -1,6 +1,7 @@
+import { endAttempt } from '../episode/decide-end.ts'
 import { settle } from '../episode/settle.ts'
 import { CORE_LIMITS } from '../limits.ts'
-import { addressOf, type Decision, emit } from '../run/decision.ts'
+import { type Decision, emit } from '../run/decision.ts'
 import type { EventOf } from '../run/event.ts'
 import type { Episode, Run } from '../run/run.ts'
 import { type Group, isStale, missing, ruleOf } from './group.ts'
@@ -24,7 +25,7 @@ export function decideGroups(decision: Decision): void {
 export function stopStale(decision: Decision): void {
   const { run } = decision
   if ((run.policy.group?.maxLag ?? null) === null) return
-  for (const episode of [...run.index.slots.values()]) {
+  for (const episode of [...run.index.slots]) {
     const version = episode.current?.policyVersion ?? run.policyVersion
     if (BEFORE_AGENT.has(episode.phase) || !isStale(run, version)) continue
     const cause = `it began with version ${version} of the policy, which is ${run.policyVersion} by now`
@@ -86,7 +87,7 @@ function stop(
   if (episode.phase === 'queued' || episode.phase === 'backoff') {
     emit(decision, { type: 'episode_cancelled', episode: episode.index, cause, ending })
   } else {
-    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+    endAttempt(decision, episode, { ending, revoke: cause })
   }
 }
 

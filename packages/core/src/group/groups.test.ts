@@ -302,7 +302,7 @@ test('a group that has begun goes before longer ones, and an open one before non
   while (script.run.live.size > 0) {
     order.push(...admitted())
     begin(script)
-    end(script, [...script.run.index.slots.keys()][0] ?? 0)
+    end(script, [...script.run.index.slots][0]?.index ?? 0)
   }
   // The first was admitted when nothing else was there.
   expect(order).toEqual(['a#0', 'a#1', 'b#0', 'b#1', 'c#0', 'c#1'])
@@ -424,9 +424,9 @@ test('half of the episodes in error pause the run, also where their groups cance
   const script = grouped({ size: 8 }, { concurrency: 8 }, 60)
   while (script.run.status === 'running' && script.run.live.size > 0) {
     begin(script)
-    const [first] = script.run.index.slots.keys()
-    end(script, first ?? 0, threw)
-    for (const index of [...script.run.index.slots.keys()]) tearDown(script, index)
+    const [first] = script.run.index.slots
+    end(script, first?.index ?? 0, threw)
+    for (const { index } of [...script.run.index.slots]) tearDown(script, index)
   }
   expect(script.run.status).toBe('paused')
 })

@@ -40,6 +40,9 @@ export function reportOf(run: Run, nowMs: number): RunFacts {
       }),
     ) as RunReport['phases'],
     ...(run.policy.group ? { groups: groupsOf(run) } : {}),
+    ...(run.policy.hedge
+      ? { hedges: { started: totals.hedges.started, won: totals.hedges.won } }
+      : {}),
     policyVersion: run.policyVersion,
   }
 }

@@ -1,4 +1,4 @@
-import { type Flag, type GroupReason, PHASES, type Phase } from '@sandlot/protocol'
+import { type Flag, type GroupReason, type HedgePhase, PHASES, type Phase } from '@sandlot/protocol'
 import type { FinalEnding } from '../episode/ending.ts'
 import type { OutcomeCounts, PhaseClock } from '../run/run.ts'
 import type { CauseCount } from './causes.ts'
@@ -21,6 +21,16 @@ export interface Totals {
   /** Of the attempts that counted. */
   readonly phases: Record<Phase, Sketch>
   readonly groups: GroupTotals
+  readonly hedges: HedgeTotals
+}
+
+/** What is left of second attempts. */
+export interface HedgeTotals {
+  started: number
+  /** Those that the episode went on with. */
+  won: number
+  /** How long the parts of attempts took, and for how long those had gone on that were stopped. Kept where a quantile is asked for. */
+  readonly took: Readonly<Record<HedgePhase, { readonly ended: Sketch; readonly stopped: Sketch }>>
 }
 
 /** What is left of the groups that ended, and of their members. */
@@ -62,7 +72,16 @@ export function emptyTotals(): Totals {
       ended: emptySketch(),
       stopped: emptySketch(),
     },
+    hedges: {
+      started: 0,
+      won: 0,
+      took: { create: emptyTook(), setup: emptyTook(), agent: emptyTook() },
+    },
   }
+}
+
+function emptyTook() {
+  return { ended: emptySketch(), stopped: emptySketch() }
 }
 
 /** `clock` is null for an episode that never had an attempt. */

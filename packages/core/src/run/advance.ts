@@ -14,6 +14,7 @@ import {
   decideTornDown,
 } from '../episode/decide-sandbox.ts'
 import { cutDueMs } from '../group/cut.ts'
+import { hedgeDueMs } from '../hedge/decide-hedges.ts'
 import {
   decideAttached,
   decideDetached,
@@ -66,7 +67,8 @@ export function nextDueMs(run: Run): number | null {
   if (hasWork(run)) return run.nowMs
   const episodeMs = run.index.due.peek()?.dueMs ?? Number.POSITIVE_INFINITY
   const workerMs = run.index.workersDue.peek()?.dueMs ?? Number.POSITIVE_INFINITY
-  const dueMs = Math.min(episodeMs, workerMs, cutDueMs(run) ?? Number.POSITIVE_INFINITY)
+  const others = [cutDueMs(run), hedgeDueMs(run)].filter((ms) => ms !== null)
+  const dueMs = Math.min(episodeMs, workerMs, ...others)
   return Number.isFinite(dueMs) ? dueMs : null
 }
 

@@ -26,7 +26,7 @@ function addEpisodes(run: Run, task: TaskInput, atMs: number): void {
     peers?.live.add(episode)
     // Of a group that has ended it is ended at once.
     if (peers) run.index.touched.add(peers)
-    indexEpisode(run.index, episode)
+    indexEpisode(run, episode)
     run.totals.tasks++
   }
 }
@@ -47,12 +47,16 @@ export function newEpisode(task: NewEpisode): Episode {
     phaseAtMs: atMs,
     dueMs: null,
     attempt: 0,
+    made: 0,
+    isHedge: false,
     startedMs: null,
     workersLost: 0,
     spent: { infra: 0, model: 0, timeout: 0, policy: 0 },
     attempts: [],
     current: null,
+    sinceMs: 0,
     orderAt: -1,
     dueAt: -1,
+    straggleAt: -1,
   }
 }

@@ -19,6 +19,8 @@ import {
 } from '../episode/apply-lease.ts'
 import { moveEpisode } from '../episode/move.ts'
 import { applyGroupCut, applyGroupEnded, closeGroups, dropStale } from '../group/apply-group.ts'
+import { applyHedged } from '../hedge/apply-hedge.ts'
+import { attemptInProgress } from '../hedge/hedge.ts'
 import {
   applyWorkerAttached,
   applyWorkerDetached,
@@ -42,7 +44,7 @@ export function applyWith(run: Run, event: RunEvent, effects: Sink): void {
   run.nowMs = Math.max(run.nowMs, event.atMs)
   if ('episode' in event) {
     const apply = OF_EPISODE[event.type] as EpisodeApplier
-    apply(run, liveEpisode(run, event.episode), event, effects)
+    apply(run, episodeOf(run, event), event, effects)
   } else {
     const apply = OF_RUN[event.type] as RunApplier
     apply(run, event, effects)
@@ -63,6 +65,7 @@ const OF_EPISODE: {
   ) => void
 } = {
   admitted: applyAdmitted,
+  hedged: applyHedged,
   sandbox_bound: applyBound,
   setup_done: applySetupDone,
   leased: applyLeased,
@@ -119,8 +122,10 @@ const OF_RUN: {
   recovered: applyRecovered,
 }
 
-function liveEpisode(run: Run, index: number): Episode {
-  const episode = run.live.get(index)
-  if (!episode) throw new Error(`the log speaks of episode ${index}, which is not live`)
+/** Of an episode that is hedged, the attempt that is spoken of. */
+function episodeOf(run: Run, event: EpisodeEvent): Episode {
+  const begins = event.type === 'admitted' || event.type === 'hedged' || !('attempt' in event)
+  const episode = begins ? run.live.get(event.episode) : attemptInProgress(run, event)
+  if (!episode) throw new Error(`the log speaks of episode ${event.episode}, which is not live`)
   return episode
 }

@@ -1,8 +1,9 @@
+import { endAttempt } from '../episode/decide-end.ts'
 import { giveUpAttempt } from '../episode/give-up.ts'
 import { settle } from '../episode/settle.ts'
 import { stopStale } from '../group/decide-groups.ts'
 import { groupsEnded, groupsRead } from './admission.ts'
-import { addressOf, type Decision, emit, ignore } from './decision.ts'
+import { type Decision, emit, ignore } from './decision.ts'
 import { openEffects } from './effects.ts'
 import type { InputOf } from './input.ts'
 
@@ -15,10 +16,10 @@ export function decideCancel(decision: Decision, input: InputOf<'cancel'>): void
   }
   const { cause } = input
   emit(decision, { type: 'status_changed', status: 'cancelling', reason: cause })
-  for (const episode of [...run.index.slots.values()]) {
+  for (const episode of [...run.index.slots]) {
     if (episode.phase === 'releasing') continue
     const ending = settle(run, episode, { outcome: 'cancelled_user', cause: [cause] })
-    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+    endAttempt(decision, episode, { ending, revoke: cause })
   }
 }
 
@@ -39,7 +40,7 @@ export function decideResume(decision: Decision): void {
 }
 
 export function decideGiveUp(decision: Decision, { cause }: InputOf<'give_up'>): void {
-  for (const episode of [...decision.run.index.slots.values()]) {
+  for (const episode of [...decision.run.index.slots]) {
     giveUpAttempt(decision, episode, cause)
   }
 }

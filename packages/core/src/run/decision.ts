@@ -1,3 +1,4 @@
+import { attemptInProgress } from '../hedge/hedge.ts'
 import { applyWith } from './apply.ts'
 import type { Effect } from './effect.ts'
 import type { EventBody, Next, RunEvent } from './event.ts'
@@ -37,14 +38,15 @@ export function ignore(decision: Decision, why: string): undefined {
   return undefined
 }
 
-/** The episode, if the attempt is its current one. */
+/** The episode, or its hedge, if the attempt is in progress. */
 export function currentEpisode(decision: Decision, input: AttemptAddress): Episode | undefined {
-  const episode = decision.run.live.get(input.episode)
-  if (!episode) return ignore(decision, 'the episode is over')
-  if (episode.attempt !== input.attempt || !episode.current) {
-    return ignore(decision, 'the attempt is over')
-  }
-  return episode
+  const { run } = decision
+  const episode = attemptInProgress(run, input)
+  if (episode) return episode
+  return ignore(
+    decision,
+    run.live.has(input.episode) ? 'the attempt is over' : 'the episode is over',
+  )
 }
 
 /** The episode, if the token is that of what is in progress. */

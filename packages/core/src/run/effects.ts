@@ -69,7 +69,7 @@ export function openEffects(run: Run, effects: Effect[]): void {
     if (isGroup(item)) effects.push({ type: 'append_group', seq, group: item })
     else effects.push({ type: 'append_result', seq, row: item })
   }
-  for (const episode of run.index.slots.values()) {
+  for (const episode of run.index.slots) {
     const effect = openEffect(run, episode)
     if (effect) effects.push(effect)
   }

@@ -16,6 +16,8 @@ export type EventBody =
   | { readonly type: 'tasks_added'; readonly tasks: readonly TaskInput[] }
   | { readonly type: 'tasks_closed' }
   | ({ readonly type: 'admitted' } & Of)
+  /** The attempt that is in progress takes unusually long: this one is begun beside it. */
+  | ({ readonly type: 'hedged' } & Of)
   /** `token` of the set-up, or the lease at once where there is no set-up and a worker is free. */
   | ({
       readonly type: 'sandbox_bound'

@@ -1,6 +1,7 @@
 import { indexEpisode } from '../episode/move.ts'
 import { EPISODE_PHASES, type EpisodePhase } from '../episode/phase.ts'
 import type { Group } from '../group/group.ts'
+import { everyone } from '../hedge/hedge.ts'
 import { createHeap, type Heap } from '../order/heap.ts'
 import type { Episode, Run, RunIndex, Worker } from './run.ts'
 
@@ -10,16 +11,18 @@ export function emptyIndex(): RunIndex {
       EpisodePhase,
       number
     >,
-    slots: new Map(),
+    slots: new Set(),
     queued: orderHeap(isAdmittedBefore),
-    ready: orderHeap((a, b) => a.index < b.index),
-    gradeReady: orderHeap((a, b) => a.index < b.index),
+    ready: orderHeap(isEarlier),
+    gradeReady: orderHeap(isEarlier),
     backoff: new Set(),
+    straggling: { create: stragglers(), setup: stragglers(), agent: stragglers() },
+    hedgeAfter: {},
     due: createHeap<Episode>({
       before: (a, b) => {
         const left = a.dueMs ?? 0
         const right = b.dueMs ?? 0
-        return left === right ? a.index < b.index : left < right
+        return left === right ? isEarlier(a, b) : left < right
       },
       place: (episode) => episode.dueAt,
       setPlace: (episode, place) => {
@@ -52,12 +55,16 @@ export function emptyIndex(): RunIndex {
 
 /** Fills the empty index of a run from the rest of it. */
 export function fillIndex(run: Run): void {
-  for (const episode of run.live.values()) {
+  for (const hedge of run.hedges.values()) {
+    const { attempts, spent } = run.live.get(hedge.index) ?? hedge
+    Object.assign(hedge, { attempts, spent })
+  }
+  for (const episode of everyone(run)) {
     episode.peers = run.groups.get(episode.group ?? '') ?? null
-    episode.peers?.live.add(episode)
-    indexEpisode(run.index, episode)
+    if (!episode.isHedge) episode.peers?.live.add(episode)
+    indexEpisode(run, episode)
     const worker = episode.current?.worker
-    if (worker) run.workers.get(worker)?.leases.add(episode.index)
+    if (worker) run.workers.get(worker)?.leases.add(episode)
   }
   for (const worker of run.workers.values()) {
     run.index.workersDue.push(worker)
@@ -85,6 +92,21 @@ function isAdmittedBefore(a: Episode, b: Episode): boolean {
   const right = orderOf(b)
   if (left !== right) return left < right
   return a.expectedMs === b.expectedMs ? a.index < b.index : a.expectedMs > b.expectedMs
+}
+
+/** A total order, also of two attempts of one episode. */
+function isEarlier(a: Episode, b: Episode): boolean {
+  return a.index === b.index ? a.attempt < b.attempt : a.index < b.index
+}
+
+function stragglers(): Heap<Episode> {
+  return createHeap({
+    before: (a, b) => (a.sinceMs === b.sinceMs ? isEarlier(a, b) : a.sinceMs < b.sinceMs),
+    place: (episode) => episode.straggleAt,
+    setPlace: (episode, place) => {
+      episode.straggleAt = place
+    },
+  })
 }
 
 function orderOf({ peers }: Episode): number {

@@ -26,6 +26,7 @@ export function initialRun(policy: RunPolicy, startedAtMs: number): Run {
     stoodSinceMs: startedAtMs,
     keys: createKeyTable(),
     live: new Map(),
+    hedges: new Map(),
     groups: new Map(),
     groupsOver: createKeyTable(),
     workers: new Map(),

@@ -1,3 +1,4 @@
+import { attemptInProgress } from '../hedge/hedge.ts'
 import type { AttemptAddress, Fenced } from './input.ts'
 import type { Run } from './run.ts'
 
@@ -9,8 +10,8 @@ export function ownsSandbox(
   run: Run,
   held: AttemptAddress & { readonly sandbox: string },
 ): boolean {
-  const episode = run.live.get(held.episode)
-  if (!episode?.current || episode.attempt !== held.attempt) return false
+  const episode = attemptInProgress(run, held)
+  if (!episode?.current) return false
   const { sandbox } = episode.current
   return sandbox === null || sandbox === held.sandbox
 }
@@ -20,6 +21,5 @@ export function ownsSandbox(
  * decision and its turn to be done, the lease may have been given to another.
  */
 export function isCurrent(run: Run, fenced: Fenced): boolean {
-  const episode = run.live.get(fenced.episode)
-  return episode?.attempt === fenced.attempt && episode.current?.token === fenced.token
+  return attemptInProgress(run, fenced)?.current?.token === fenced.token
 }

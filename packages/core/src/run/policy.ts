@@ -1,5 +1,6 @@
 import {
   type GroupRule,
+  type HedgeRule,
   type Outcome,
   type PolicyAction,
   RETRY_DEFAULTS,
@@ -39,6 +40,8 @@ export interface RunPolicy {
   readonly grade: 'none' | 'daemon' | 'worker'
   /** null: each episode is by itself. */
   readonly group: GroupRule | null
+  /** null: no second attempt beside one that straggles. */
+  readonly hedge: HedgeRule | null
   readonly actions: Readonly<Partial<Record<Outcome, PolicyAction>>>
 }
 
@@ -49,7 +52,16 @@ export interface RunPolicy {
 export function compileRun(
   spec: Pick<
     RunCreate,
-    'concurrency' | 'ahead' | 'timeout' | 'retry' | 'setup' | 'grade' | 'group' | 'policy' | 'tags'
+    | 'concurrency'
+    | 'ahead'
+    | 'timeout'
+    | 'retry'
+    | 'setup'
+    | 'grade'
+    | 'group'
+    | 'hedge'
+    | 'policy'
+    | 'tags'
   >,
   ids: { readonly run: string; readonly from: string },
 ): RunPolicy {
@@ -73,6 +85,7 @@ export function compileRun(
     setup: (spec.setup?.length ?? 0) > 0,
     grade: spec.grade === undefined ? 'none' : spec.grade.kind === 'worker' ? 'worker' : 'daemon',
     group: spec.group ?? null,
+    hedge: spec.hedge ?? null,
     actions,
   }
 }

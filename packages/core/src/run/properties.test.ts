@@ -93,6 +93,11 @@ const spec = fc.record({
     { nil: undefined },
   ),
   policy: fc.constantFrom(undefined, { episode_error: 'drop-group' }),
+  hedge: fc.constantFrom(
+    undefined,
+    { after: 500, phases: ['create', 'setup'] },
+    { after: 500, phases: ['agent'] },
+  ),
 })
 const story = fc.array(fc.tuple(fc.integer({ min: -1_000, max: 40_000 }), rarely), {
   minLength: 20,

@@ -1,6 +1,7 @@
 import { expire } from '../episode/expire.ts'
 import { expireCuts } from '../group/cut.ts'
 import { decideGroups } from '../group/decide-groups.ts'
+import { decideHedges } from '../hedge/decide-hedges.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { loseWorker } from '../worker/decide-worker.ts'
 import { canAdmit } from './admission.ts'
@@ -35,6 +36,7 @@ export function pump(decision: Decision): void {
   cancelQueued(decision)
   decideGroups(decision)
   offerLeases(decision)
+  decideHedges(decision)
   admit(decision)
   finish(decision)
 }
@@ -92,13 +94,14 @@ function admit(decision: Decision): void {
   while (left-- > 0 && canAdmit(run)) {
     const episode = run.index.queued.peek()
     if (!episode) return
-    emit(decision, { type: 'admitted', episode: episode.index, attempt: episode.attempt + 1 })
+    emit(decision, { type: 'admitted', episode: episode.index, attempt: episode.made + 1 })
   }
 }
 
 function finish(decision: Decision): void {
   const { run } = decision
-  const over = run.closed && run.live.size === 0 && run.unrecorded.size === 0
+  const over =
+    run.closed && run.live.size === 0 && run.hedges.size === 0 && run.unrecorded.size === 0
   if (!over || run.status === 'finished') return
   emit(decision, { type: 'status_changed', status: 'finished', reason: run.reason })
 }

@@ -1,4 +1,4 @@
-import type { Artifact, AttemptRow, Flag, Outcome } from '@sandlot/protocol'
+import type { Artifact, AttemptRow, Flag, HedgePhase, Outcome } from '@sandlot/protocol'
 import type { Ending } from '../episode/ending.ts'
 import type { EpisodePhase } from '../episode/phase.ts'
 import type { Group } from '../group/group.ts'
@@ -41,6 +41,8 @@ export interface Run {
   stoodSinceMs: number | null
   readonly keys: KeyTable
   readonly live: Map<number, Episode>
+  /** The second attempts of episodes that have two in progress, and those of ended ones that are still being released. */
+  readonly hedges: Map<number, Episode>
   /** Those that are not over, where the run has groups. */
   readonly groups: Map<string, Group>
   /** Names of those that are, where tasks name them: they take no more members. */
@@ -58,12 +60,18 @@ export interface Run {
 export interface RunIndex {
   /** Live episodes by phase. */
   readonly counts: Record<EpisodePhase, number>
-  /** Episodes that hold a slot. */
-  readonly slots: Map<number, Episode>
+  /** Episodes and hedges that hold a slot. */
+  readonly slots: Set<Episode>
   readonly queued: Heap<Episode>
   readonly ready: Heap<Episode>
   readonly gradeReady: Heap<Episode>
   readonly backoff: Set<Episode>
+  /** Those that may be hedged, by what they are in; the longest first. */
+  readonly straggling: Readonly<Record<HedgePhase, Heap<Episode>>>
+  /** The quantiles after which they are, as they were found last. */
+  readonly hedgeAfter: Partial<
+    Record<HedgePhase, { readonly atMs: number; readonly ms: number | null }>
+  >
   readonly due: Heap<Episode>
   readonly workersDue: Heap<Worker>
   /** Attached workers with a free slot; the first is the next to be offered a lease. */
@@ -92,6 +100,10 @@ export interface Episode {
   dueMs: number | null
   /** Number of the current or last attempt; 0 before the first. */
   attempt: number
+  /** Number of the last attempt that was begun: its own, or one beside it. */
+  made: number
+  /** It is the second attempt of an episode, and in `hedges`. */
+  isHedge: boolean
   /** When it was first admitted, on the run's own clock. */
   startedMs: number | null
   workersLost: number
@@ -101,9 +113,13 @@ export interface Episode {
   current: Attempt | null
   /** Its group, where the run has groups. Not saved, as the next. */
   peers: Group | null
+  /** When the part that it is in began, by the time in which there was a coordinator. */
+  sinceMs: number
   /** Places in `queued`, `ready` or `gradeReady`, and in `due`; -1 outside. */
   orderAt: number
   dueAt: number
+  /** Place in `straggling`. */
+  straggleAt: number
 }
 
 export interface Attempt {
@@ -116,6 +132,10 @@ export interface Attempt {
   worker: string | null
   readonly clock: PhaseClock
   totalDueMs: number | null
+  /** It was hedged, or is a hedge: neither is again. */
+  hedged: boolean
+  /** When its agent began, by the time in which there was a coordinator. */
+  agentSinceMs: number | null
   /** `downMs` of the run and `lagMs` of the worker when the phase began. */
   downAtMs: number
   lagAtMs: number
@@ -157,8 +177,8 @@ export interface AgentReport {
 export interface Worker {
   readonly name: string
   slots: number
-  /** Episodes whose lease it has. Derived. */
-  readonly leases: Set<number>
+  /** Those whose lease it has. Derived. */
+  readonly leases: Set<Episode>
   /** null while it is attached. */
   detachedAtMs: number | null
   renewedAtMs: number

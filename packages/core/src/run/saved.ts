@@ -10,11 +10,20 @@ import type { Episode, Run, Worker } from './run.ts'
 export interface SavedRun
   extends Omit<
     Run,
-    'keys' | 'live' | 'groups' | 'groupsOver' | 'workers' | 'nodes' | 'unrecorded' | 'index'
+    | 'keys'
+    | 'live'
+    | 'hedges'
+    | 'groups'
+    | 'groupsOver'
+    | 'workers'
+    | 'nodes'
+    | 'unrecorded'
+    | 'index'
   > {
   readonly version: 1
   readonly keys: string
   readonly live: readonly (SavedEpisode | SavedTask)[]
+  readonly hedges: readonly SavedEpisode[]
   readonly groups: readonly Omit<Group, 'live' | 'cutAt'>[]
   readonly groupsOver: string
   readonly workers: readonly Omit<Worker, 'leases' | 'dueAt'>[]
@@ -25,7 +34,7 @@ export interface SavedRun
   ])[]
 }
 
-type SavedEpisode = Omit<Episode, 'peers' | 'orderAt' | 'dueAt'>
+type SavedEpisode = Omit<Episode, 'peers' | 'sinceMs' | 'orderAt' | 'dueAt' | 'straggleAt'>
 
 /** An episode that was never admitted is its task alone: they may be many, and each checkpoint writes them all. */
 type SavedTask = readonly [
@@ -45,12 +54,24 @@ type SavedTask = readonly [
  * Equal runs give equal JSON, whatever way they came about.
  */
 export function saveRun(run: Run): SavedRun {
-  const { keys, live, groups, groupsOver, workers, nodes, unrecorded, index: _, ...plain } = run
+  const {
+    keys,
+    live,
+    hedges,
+    groups,
+    groupsOver,
+    workers,
+    nodes,
+    unrecorded,
+    index: _,
+    ...plain
+  } = run
   return {
     version: 1,
     ...plain,
     keys: keys.save(),
     live: Array.from(live.values(), saveEpisode),
+    hedges: Array.from(hedges.values(), saveAttempt),
     groups: Array.from(groups.values(), ({ live: _l, cutAt: _c, ...group }) => group),
     groupsOver: groupsOver.save(),
     workers: Array.from(workers.values(), ({ leases: _l, dueAt: _d, ...worker }) => worker),
@@ -64,9 +85,11 @@ export function saveRun(run: Run): SavedRun {
  * @throws Error for a version that this program does not know.
  */
 export function loadRun(saved: SavedRun): Run {
-  const { version, keys, live, groups, groupsOver, workers, nodes, unrecorded, ...plain } = saved
+  const { version, keys, live, hedges, groups, groupsOver, ...more } = saved
+  const { workers, nodes, unrecorded, ...plain } = more
   if (version !== 1) throw new Error(`a saved run of version ${version} is not known`)
-  const policy = { ...plain.policy, group: plain.policy.group ?? null }
+  const { group = null, hedge = null } = plain.policy
+  const policy = { ...plain.policy, group, hedge }
   const run: Run = {
     // What a checkpoint of an earlier program lacks is as at the start.
     ...initialRun(policy, plain.startedAtMs),
@@ -75,6 +98,7 @@ export function loadRun(saved: SavedRun): Run {
     totals: { ...emptyTotals(), ...plain.totals },
     keys: createKeyTable(keys),
     live: new Map(live.map(loadEpisode).map((episode) => [episode.index, episode])),
+    hedges: new Map((hedges ?? []).map((saved) => [saved.index, loadAttempt(saved)])),
     groups: new Map((policy.group ? groups : []).map((group) => [group.name, loadGroup(group)])),
     groupsOver: createKeyTable(groupsOver),
     workers: new Map(
@@ -93,8 +117,17 @@ function saveEpisode(episode: Episode): SavedEpisode | SavedTask {
     const { index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs, member } = episode
     return [index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs, member]
   }
-  const { peers: _peers, orderAt: _order, dueAt: _due, ...saved } = episode
+  return saveAttempt(episode)
+}
+
+function saveAttempt(episode: Episode): SavedEpisode {
+  const { peers: _p, sinceMs: _s, orderAt: _o, dueAt: _d, straggleAt: _a, ...saved } = episode
   return saved
+}
+
+function loadAttempt(saved: SavedEpisode): Episode {
+  const made = saved.made ?? saved.attempt
+  return { ...saved, made, peers: null, sinceMs: 0, orderAt: -1, dueAt: -1, straggleAt: -1 }
 }
 
 function loadGroup(saved: SavedRun['groups'][number]): Group {
@@ -102,7 +135,7 @@ function loadGroup(saved: SavedRun['groups'][number]): Group {
 }
 
 function loadEpisode(saved: SavedEpisode | SavedTask): Episode {
-  if (!isTask(saved)) return { ...saved, peers: null, orderAt: -1, dueAt: -1 }
+  if (!isTask(saved)) return loadAttempt(saved)
   const [index, key, taskJson, taskBlob, group, seed, expectedMs, atMs, member = 0] = saved
   return newEpisode({
     ...{ index, key, taskJson, taskBlob, group, member, seed, expectedMs, atMs },

@@ -9,7 +9,7 @@
  * | `running` | a worker attached; resumed with a worker | episodes are admitted as slots and capacity allow | no worker left; pause; cancel; the end |
  * | `paused` | by a person, or by too many failures (`reason` says which) | nothing is admitted; what is live goes on | resume; cancel; the end |
  * | `cancelling` | cancel | every live episode is being ended as `cancelled_user` | the last row is recorded |
- * | `finished` | no more tasks come, no episode is live, every row is recorded | nothing changes any more | never |
+ * | `finished` | no more tasks come, no episode is live, no sandbox is being released, every row is recorded | nothing changes any more | never |
  */
 export const RUN_STATUSES = ['waiting', 'running', 'paused', 'cancelling', 'finished'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]

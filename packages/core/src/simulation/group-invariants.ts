@@ -22,7 +22,7 @@ export function checkGroups(run: Run, step: Step, input: InputBody): void {
       must(going.length === 0, 'nothing of a group that has ended goes on', () => group.name)
     }
   }
-  for (const episode of run.index.slots.values()) {
+  for (const episode of run.index.slots) {
     const version = episode.current?.policyVersion ?? 0
     const began = BEGUN.has(episode.phase)
     must(!began || !isStale(run, version), 'no attempt lags further than it may', () => episode.key)

@@ -31,7 +31,8 @@ export function checkStep(run: Run, scenario: Scenario, owned: number): void {
   )
   let counted = 0
   for (const count of Object.values(counts)) counted += count
-  must(counted === run.live.size, 'the phases count every live episode once', () => counts)
+  const inProgress = run.live.size + run.hedges.size
+  must(counted === inProgress, 'the phases count every live episode once', () => counts)
   for (const worker of run.workers.values()) {
     must(worker.leases.size <= scenario.slots, 'no more leases than a worker has slots', () => [
       worker.name,
@@ -48,6 +49,22 @@ export function checkDecisions(run: Run, step: Step, input: InputBody): void {
     'nothing is admitted but by a running run',
     () => [run.status, types],
   )
+  must(
+    run.status === 'running' || !types.includes('hedged') || types.includes('status_changed'),
+    'nothing is hedged but by a running run',
+    () => [run.status, types],
+  )
+  for (const event of step.events) {
+    if (event.type !== 'attempt_ended' || event.gone) continue
+    const { episode, attempt } = event
+    const released = step.effects.some(
+      (effect) =>
+        effect.type === 'release_sandbox' &&
+        effect.episode === episode &&
+        effect.attempt === attempt,
+    )
+    must(released, 'what an attempt had is given back when it ends', () => event)
+  }
   if (input.type === 'recovered') checkRecovered(run, step)
   if (input.type === 'sandbox_ready' && !ownsSandbox(run, input)) {
     const released = step.effects.some(
@@ -64,7 +81,7 @@ function checkRecovered(run: Run, step: Step): void {
       'episode' in effect ? `${effect.type} ${effect.episode}/${effect.attempt}` : effect.type,
     ),
   )
-  for (const episode of run.index.slots.values()) {
+  for (const episode of run.index.slots) {
     const byDaemon = episode.phase === 'grading' && episode.current?.worker === null
     const type = byDaemon ? 'start_grade' : ASKED_IN[episode.phase]
     const what = `${type} ${episode.index}/${episode.attempt}`

@@ -152,7 +152,7 @@ export function reconcile(parts: Parts, coordinator: FakeCoordinator): void {
       node.release(held)
     }
   }
-  for (const episode of [...run.index.slots.values()]) {
+  for (const episode of [...run.index.slots]) {
     const address = { episode: episode.index, attempt: episode.attempt }
     const sandbox = episode.current?.sandbox ?? null
     const node = nodeOf(address)

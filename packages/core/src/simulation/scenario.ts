@@ -1,4 +1,4 @@
-import { type GradeSpec, groupSpec } from '@sandlot/protocol'
+import { type GradeSpec, groupSpec, hedgeSpec } from '@sandlot/protocol'
 import { membersMax } from '../group/group.ts'
 import { compileRun, type RunPolicy } from '../run/policy.ts'
 import type { Random } from './random.ts'
@@ -99,6 +99,18 @@ function drawGroup(random: Random) {
   return { group: groupSpec.parse(group) }
 }
 
+function drawHedge(random: Random) {
+  if (random.chance(0.65)) return {}
+  const after = random.pick([100, 300, 3_000, 'p50', 'p90'] as const)
+  const phases = random.pick([
+    ['create', 'setup'],
+    ['setup'],
+    ['agent'],
+    ['create', 'agent'],
+  ] as const)
+  return { hedge: hedgeSpec.parse({ after, phases }) }
+}
+
 function drawActions(random: Random) {
   if (random.chance(0.2)) return { policy: { episode_error: 'retry', limit: 'mask' } } as const
   return random.chance(0.2) ? ({ policy: { episode_error: 'drop-group' } } as const) : {}
@@ -131,6 +143,7 @@ function drawPolicy(random: Random): RunPolicy {
       ...(random.chance(0.4) ? { setup: ['true'] } : {}),
       ...drawActions(random),
       ...drawGroup(random),
+      ...drawHedge(random),
       ...(grade === null ? {} : { grade }),
     },
     { run: 'rn_simulationsimulation', from: 'sha256:simulated' },

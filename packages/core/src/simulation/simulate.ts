@@ -4,6 +4,7 @@ import { createFakeGrader } from './fake-grader.ts'
 import { createFakeNode } from './fake-node.ts'
 import { createFakeWorker, type FakeWorker } from './fake-worker.ts'
 import { checkEndedGroups, checkGroups } from './group-invariants.ts'
+import { checkHedged, checkHedges } from './hedge-invariants.ts'
 import { BrokenInvariant, checkDecisions, checkEnd, checkReplay, checkStep } from './invariants.ts'
 import { createLink } from './link.ts'
 import {
@@ -38,6 +39,7 @@ export interface Simulated {
   readonly outcomes: Readonly<Record<string, number>>
   /** What ended groups. */
   readonly reasons: Readonly<Record<string, number>>
+  readonly hedges: { readonly started: number; readonly won: number }
 }
 
 /** However much goes wrong, a run of this size is over by then; anything longer hangs. */
@@ -100,6 +102,7 @@ function createSimulation(seed: number) {
       checkStep(run, scenario, countOwned(run, nodes))
       checkDecisions(run, step, input)
       checkGroups(run, step, input)
+      checkHedges(run, step)
     },
     crash: () => crash(parts, coordinator),
     compare: checkReplay,
@@ -171,6 +174,11 @@ function judge(seed: number, parts: Parts, coordinator: FakeCoordinator): Simula
   const wild = [messageLost, messageLate, nodeDies, coordinatorDies, crashesAtFlush, diskStalls]
   const calm = wild.every((probability) => probability === 0)
   checkEnd(run, results, { truth, held: countHeld(nodes), calm })
+  checkHedged(
+    scenario.policy,
+    log,
+    results.map(({ row }) => row),
+  )
   checkEndedGroups(scenario.policy, { results, groups, log, cancelled: truth.cancelled })
   return {
     seed,
@@ -180,5 +188,6 @@ function judge(seed: number, parts: Parts, coordinator: FakeCoordinator): Simula
     simulatedMs: timeline.nowMs,
     outcomes: { ...run.totals.outcomes },
     reasons: { ...run.totals.groups.reasons },
+    hedges: { started: run.totals.hedges.started, won: run.totals.hedges.won },
   }
 }

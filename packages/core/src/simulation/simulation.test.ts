@@ -9,15 +9,21 @@ test(`${COUNT} simulated runs keep every invariant`, { timeout: 600_000 }, () =>
   let episodes = 0
   const outcomes = new Set<string>()
   const reasons = new Set<string>()
+  let hedges = 0
+  let won = 0
   for (let seed = FIRST; seed < FIRST + COUNT; seed++) {
     const simulated = repeatable(seed)
     episodes += simulated.episodes
+    hedges += simulated.hedges.started
+    won += simulated.hedges.won
     for (const outcome of Object.keys(simulated.outcomes)) outcomes.add(outcome)
     for (const reason of Object.keys(simulated.reasons)) reasons.add(reason)
   }
   expect(episodes).toBeGreaterThan(0)
   if (COUNT >= 2_000) {
     // A search that never meets an outcome proves nothing about it.
+    expect(won).toBeGreaterThan(100)
+    expect(hedges - won).toBeGreaterThan(100)
     expect([...reasons].sort()).toEqual([...GROUP_REASONS].sort())
     expect([...outcomes].sort()).toEqual([
       'agent_timeout',

@@ -2,7 +2,7 @@ import { giveUpAttempt } from '../episode/give-up.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { addressOf, type Decision, emit, ignore } from '../run/decision.ts'
 import type { InputOf } from '../run/input.ts'
-import type { Episode, Run, Worker } from '../run/run.ts'
+import type { Worker } from '../run/run.ts'
 import { dropLease } from './drop-lease.ts'
 
 export function decideAttached(decision: Decision, input: InputOf<'worker_attached'>): void {
@@ -61,9 +61,11 @@ export function loseWorker(
   const { run } = decision
   const { cause, died } = loss
   // The worker first, so that none of its own leases is offered to it again.
-  const leases = leasesOf(run, worker)
+  const leases = [...worker.leases]
   emit(decision, { type: 'worker_detached', worker: worker.name })
   for (const episode of leases) {
+    // The end of one attempt may be that of another of the same episode.
+    if (!worker.leases.has(episode)) continue
     const taken = episode.phase !== 'offered' && episode.phase !== 'grade_offered'
     dropLease(decision, episode, { cause, counts: died && taken })
   }
@@ -73,9 +75,9 @@ export function loseWorker(
 
 /** Leases that a worker no longer has, by its own word when it came back. */
 function dropUnheld(decision: Decision, worker: Worker, held: ReadonlySet<number>): void {
-  for (const episode of leasesOf(decision.run, worker)) {
+  for (const episode of [...worker.leases]) {
     const token = episode.current?.token ?? 0
-    if (held.has(token)) continue
+    if (held.has(token) || !worker.leases.has(episode)) continue
     if (episode.phase === 'offered' || episode.phase === 'grade_offered') {
       emit(decision, { type: 'lease_returned', ...addressOf(episode) })
     } else {
@@ -90,16 +92,7 @@ function waitForWorkers(decision: Decision): void {
   if (run.status === 'running') {
     emit(decision, { type: 'status_changed', status: 'waiting', reason: 'no worker is left' })
   }
-  for (const episode of [...run.index.slots.values()]) {
+  for (const episode of [...run.index.slots]) {
     if (episode.phase !== 'grading') giveUpAttempt(decision, episode, 'no worker is left')
   }
-}
-
-function leasesOf(run: Run, worker: Worker): Episode[] {
-  const episodes: Episode[] = []
-  for (const index of worker.leases) {
-    const episode = run.live.get(index)
-    if (episode) episodes.push(episode)
-  }
-  return episodes
 }

@@ -1,3 +1,4 @@
+import { endAttempt } from '../episode/decide-end.ts'
 import { endUngraded } from '../episode/decide-grade.ts'
 import { giveUp, settle } from '../episode/settle.ts'
 import { CORE_LIMITS } from '../limits.ts'
@@ -34,6 +35,6 @@ export function dropLease(
     const ending = last
       ? settle(run, episode, { outcome: 'episode_error', cause: [all, cause] })
       : giveUp(cause, counts)
-    emit(decision, { type: 'attempt_ended', ...addressOf(episode), ending, revoke: cause })
+    endAttempt(decision, episode, { ending, revoke: cause })
   }
 }

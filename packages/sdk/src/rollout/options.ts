@@ -77,6 +77,12 @@ export interface MapOptions<Task> {
   readonly grade?: CommandGrade | FunctionGrade<Task>
   /** Default: each episode is by itself. */
   readonly group?: GroupOptions<Task>
+  /**
+   * Begins a second attempt beside one whose sandbox takes longer to come up or to be set up: `{ after: '30s' }`, or of a quantile of
+   * what that takes (`'p95'`). The first that is ready goes on, the other is ended; neither counts as a retry. `phases: ['agent']` does
+   * the same with the episode itself: the first verdict counts, so that fast ones are favoured. Default: none.
+   */
+  readonly hedge?: RunCreateInput['hedge']
   readonly policy?: Partial<Record<Outcome, PolicyAction>>
   readonly seed?: number
   /**

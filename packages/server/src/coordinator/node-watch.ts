@@ -78,7 +78,7 @@ export function openNodeWatch(services: CoordinatorServices, registry: Registry)
   }
 
   async function findLost(live: LiveRun, alive: ReadonlySet<string>) {
-    for (const { index, attempt, phase, current } of [...live.actor.run.index.slots.values()]) {
+    for (const { index, attempt, phase, current } of [...live.actor.run.index.slots]) {
       if (!current?.sandbox || phase === 'releasing' || alive.has(current.sandbox)) continue
       const { sandbox } = current
       const found = await node.find(sandbox)

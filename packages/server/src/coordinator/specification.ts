@@ -4,6 +4,7 @@ import {
   completeResources,
   type GradeSpec,
   type GroupRule,
+  type HedgeRule,
   type PhaseNetwork,
   RETRY_DEFAULTS,
   type Resources,
@@ -32,6 +33,8 @@ export interface Specification {
   readonly grade: GradeSpec | null
   /** Absent: each episode is by itself. */
   readonly group?: GroupRule
+  /** Absent: nothing is begun a second time beside what straggles. */
+  readonly hedge?: HedgeRule
   readonly policy: NonNullable<RunCreate['policy']>
   readonly seed: number
   readonly ahead: number | null
@@ -68,6 +71,7 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     setup: run.setup ?? [],
     grade: run.grade ?? null,
     ...(run.group ? { group: run.group } : {}),
+    ...(run.hedge ? { hedge: run.hedge } : {}),
     policy: run.policy ?? {},
     seed: run.seed ?? 0,
     ahead: run.ahead ?? null,
@@ -90,8 +94,8 @@ export function policyOf(run: {
   readonly id: string
   readonly specification: Specification
 }): RunPolicy {
-  const { concurrency, timeoutMs, retry, setup, grade, group, policy, tags, imageDigest, ahead } =
-    run.specification
+  const { concurrency, timeoutMs, retry, setup, grade, group, hedge, ...more } = run.specification
+  const { policy, tags, imageDigest, ahead } = more
   const { total, ...timeout } = timeoutMs
   return compileRun(
     {
@@ -99,6 +103,7 @@ export function policyOf(run: {
       timeout: total === null ? timeout : { ...timeout, total },
       ...(grade === null ? {} : { grade }),
       ...(group === undefined ? {} : { group }),
+      ...(hedge === undefined ? {} : { hedge }),
       ...(ahead === null ? {} : { ahead }),
     },
     { run: run.id, from: imageDigest },

@@ -23,6 +23,7 @@ export function reportOf(live: LiveRun, nowMs: number): RunReport {
     run: viewOf(live, nowMs),
     ...{ elapsedMs, perSecond, limiting, rewardMean, attempts, retries, causes, phases },
     ...(facts.groups ? { groups: facts.groups } : {}),
+    ...(facts.hedges ? { hedges: facts.hedges } : {}),
   }
 }
 

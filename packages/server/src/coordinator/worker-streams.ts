@@ -1,4 +1,10 @@
-import { type InputBody, isCurrent, type LeaseOffer, type Run } from '@sandlot/core'
+import {
+  attemptInProgress,
+  type InputBody,
+  isCurrent,
+  type LeaseOffer,
+  type Run,
+} from '@sandlot/core'
 import {
   type Artifact,
   type Lease,
@@ -188,7 +194,7 @@ export const OVER: WorkerStream = {
 function holdsLease(run: Run, worker: string, lease: string, token: number): boolean {
   const of = attemptOfLease(lease)
   if (of?.token !== token || !isCurrent(run, of)) return false
-  return run.live.get(of.episode)?.current?.worker === worker
+  return attemptInProgress(run, of)?.current?.worker === worker
 }
 
 type Renewal = Extract<WorkerEventFromClient, { kind: 'renew' }>

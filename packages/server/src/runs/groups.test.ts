@@ -149,6 +149,19 @@ test.each<[string, MapOptions<Task>['group'], string]>([
   await expect(run.wait()).rejects.toThrow(message)
 })
 
+test('a run that hedges says how often, and what makes no sense is refused', async () => {
+  await using at = await startTestDaemon()
+  await using client = clientOf(at)
+  const start = (hedge: MapOptions<Task>['hedge'] & {}, from: string) =>
+    client.rollouts.map(prompts(1), async () => ({ reward: 1 }), { from, hedge })
+  const from = await at.image()
+  const run = start({ after: 'p95' }, from)
+  expect(await run.wait()).toMatchObject([{ outcome: 'graded', attempt: 1 }])
+  expect((await run.report()).hedges).toEqual({ started: 0, won: 0 })
+  await expect(start({ after: 'soon' }, from).wait()).rejects.toThrow('body.hedge.after')
+  await expect(start({ after: '1m', phases: [] }, from).wait()).rejects.toThrow('hedge.phases')
+})
+
 test('a batch is a whole number of groups, of a run that has some', async () => {
   await using at = await startTestDaemon()
   await using client = clientOf(at)
