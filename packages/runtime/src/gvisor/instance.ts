@@ -119,7 +119,7 @@ export class Instance {
 
   async save(change: Partial<SandboxState>): Promise<void> {
     this.#state = { ...this.#state, ...change }
-    await saveState(this.paths, this.#state)
+    saveState(this.paths, this.#state)
   }
 
   blank(): Blank {

@@ -19,10 +19,10 @@ test('what is saved is loaded, and nothing else lies beside it', async () => {
   const paths = sandboxPaths(directory.path, 'h')
   await mkdir(paths.directory, { recursive: true })
   const state = { hostId: 'h', startedAtMs: 1, sentryPid: 2, mounted: [] }
-  await saveState(paths, state)
+  saveState(paths, state)
   expect(await loadState(paths)).toEqual(state)
   const owned = { ...state, owner: { spec, checkedOutAtMs: 7 } }
-  await saveState(paths, owned)
+  saveState(paths, owned)
   expect(await loadState(paths)).toEqual(owned)
   expect(await readdir(paths.directory)).toEqual(['state.json'])
 })

@@ -1,4 +1,5 @@
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { renameSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import type { SandboxSpec } from '../driver.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
@@ -43,11 +44,14 @@ const schema = z.strictObject({
   owner: z.strictObject({ spec, checkedOutAtMs: size }).exactOptional(),
 })
 
-/** Whole or not at all. */
-export async function saveState(paths: SandboxPaths, state: SandboxState): Promise<void> {
+/**
+ * Whole or not at all. In place, without the thread pool: the run directory is memory, and a checkout must not wait behind somebody's
+ * disk.
+ */
+export function saveState(paths: SandboxPaths, state: SandboxState): void {
   const next = `${paths.state}.next`
-  await writeFile(next, JSON.stringify(state), { mode: 0o600 })
-  await rename(next, paths.state)
+  writeFileSync(next, JSON.stringify(state), { mode: 0o600 })
+  renameSync(next, paths.state)
 }
 
 /** Undefined where there is none, or none that this version reads: then nobody can own what is there. */
