@@ -9,7 +9,7 @@ import { until } from './harness/until.ts'
 const COUNTER = `
 import os, time
 block = os.urandom(1 << 20)
-held = [bytearray(block) for _ in range(200)]
+held = [bytearray(block) for _ in range(100)]
 n = 0
 while True:
     n += 1
@@ -28,7 +28,7 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
     await sandbox.exec('setsid python3 /counter.py > /dev/null 2>&1 &')
     await until('it counts', async () => (await count(sandbox)) > 0)
     // Files that take a while too.
-    await sandbox.exec('head -c 100000000 /dev/urandom > /large')
+    await sandbox.exec('head -c 50000000 /dev/urandom > /large')
     return sandbox
   }
 

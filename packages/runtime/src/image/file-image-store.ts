@@ -106,7 +106,10 @@ export class FileImageStore implements ImageStore {
 
   async listExtended(): Promise<readonly Image[]> {
     const all = await this.#files.list()
-    return all.filter(({ joinedOf, source }) => joinedOf === undefined && source.kind === 'id')
+    const ids = new Set(all.map(({ id }) => id))
+    return all.filter(({ joinedOf, source }) =>
+      joinedOf === undefined ? source.kind === 'id' : !ids.has(joinedOf),
+    )
   }
 
   async usedAtMs(id: string): Promise<number> {

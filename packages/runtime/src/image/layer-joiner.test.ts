@@ -166,6 +166,20 @@ test('it goes with its image, stays while a sandbox has it, and is verified with
   expect(await layerFiles(at)).toHaveLength(1)
 })
 
+test('a form that somebody has outlives its image, and is told among what nobody names then', async () => {
+  await using at = await buildBench()
+  const image = await deep(at)
+  await joined(at, image)
+  const { id } = await startedWith(at, image)
+  {
+    using _ = await at.store.pin(id)
+    await at.store.remove(image.id)
+    expect((await at.store.listExtended()).map((each) => each.id)).toEqual([id])
+  }
+  await at.store.remove(id)
+  expect(await at.store.listExtended()).toEqual([])
+})
+
 test('a process that is killed while it joins leaves nothing, and the next one does it', async () => {
   await using at = await buildBench()
   const built = await deep(at, DEEP, 4_000_000)

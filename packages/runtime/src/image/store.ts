@@ -35,7 +35,7 @@ export interface ImageStore extends AsyncDisposable {
   find(id: string): Promise<Image | undefined>
   /** Oldest first, without intermediate results and without those that came out of sandboxes. */
   list(): Promise<readonly Image[]>
-  /** Those that came out of sandboxes. */
+  /** Those that came out of sandboxes, and forms with few layers of images that are gone. */
   listExtended(): Promise<readonly Image[]>
   /** When an image was used last, or made. Milliseconds since 1970. */
   usedAtMs(id: string): Promise<number>

@@ -1,6 +1,7 @@
 import type { NodeExecEnd } from './port.ts'
 
-const SAID_CHARS = 2_048
+/** Of what a command said last, as much as a message has room for. */
+export const SAID_BYTES = 2_048
 
 /** `exited with 3: <the last lines it said>`. */
 export function endedHow(
@@ -19,6 +20,6 @@ export function withWords(
   const said = Buffer.from(stderr.length > 0 ? stderr : stdout)
     .toString()
     .trim()
-    .slice(-SAID_CHARS)
+    .slice(-SAID_BYTES)
   return said === '' ? what : `${what}: ${said}`
 }

@@ -2,11 +2,9 @@ import { argvOf, formatDuration, newId, type RestoreCommand, SandlotError } from
 import { GuestLost, type Sandbox } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import { execError, execSpec } from './commands.ts'
-import { endedHow, withWords } from './ended-how.ts'
+import { endedHow, SAID_BYTES, withWords } from './ended-how.ts'
 import type { Lent } from './lend.ts'
 import { unlessLate } from './waits.ts'
-
-const TAIL_BYTES = 2_048
 
 /**
  * Runs the command of a sandbox that was restored to its end, as its commands run.
@@ -21,7 +19,7 @@ export async function runOnRestore(
   const { env, cwd, user, timeout: timeoutMs = SERVER_LIMITS.onRestoreMs } = command
   const request = {
     ...{ exec: newId('exec'), argv: argvOf(command.command), timeoutMs },
-    ...{ headBytes: 0, tailBytes: TAIL_BYTES },
+    ...{ headBytes: 0, tailBytes: SAID_BYTES },
     ...(env ? { env } : {}),
     ...(cwd === undefined ? {} : { cwd }),
     ...(user === undefined ? {} : { user }),
