@@ -1,8 +1,8 @@
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openSqliteEngine } from '@sandlot/engine'
+import { type Engine, openSqliteEngine } from '@sandlot/engine'
 import { newId, type SandboxView, type SnapshotKind, type SnapshotView } from '@sandlot/protocol'
-import { openImageStore } from '@sandlot/runtime'
+import { type ImageStore, openImageStore } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
 import { Checkpoints } from '../node/checkpoints.ts'
 import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
@@ -51,20 +51,82 @@ test.each(['filesystem', 'memory'] as const)(
   },
 )
 
-test('what somebody is about to start from goes when that is over', async () => {
-  await using directories = await testDirectories()
-  const { dataDirectory: directory } = directories
-  await using engine = await openSqliteEngine({ directory: `${directory}/engine` })
+interface Parts extends AsyncDisposable {
+  readonly engine: Engine
+  readonly images: ImageStore
+  readonly image: string
+  readonly checkpoints: Checkpoints
+  /** `seenBy`: the image store as the snapshots see it. */
+  open(seenBy?: (images: ImageStore) => ImageStore): Promise<Snapshots>
+}
+
+/** What snapshots stand on, with an image. */
+async function opened(): Promise<Parts> {
+  await using stack = new AsyncDisposableStack()
+  const { dataDirectory: directory } = stack.use(await testDirectories())
+  const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
   const { digest: blob } = await engine.blobs.put(smallTar('a', 'b'))
   const openBlob = async () => (await engine.blobs.open(blob)).body
-  await using images = await openImageStore({ directory: `${directory}/images`, openBlob })
+  const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
   const { id: image } = await images.build({ kind: 'tar', blob })
   const checkpoints = new Checkpoints(`${directory}/checkpoints`)
-  const snapshots = await Snapshots.open({
-    ...{ engine, images, checkpoints, now: Date.now },
-    user: () => undefined,
-    log: { warn: () => {}, error: () => {} },
+  const open = (seenBy = (each: ImageStore) => each) =>
+    Snapshots.open({
+      ...{ engine, images: seenBy(images), checkpoints, now: Date.now },
+      user: () => undefined,
+      log: { warn: () => {}, error: () => {} },
+    })
+  const moved = stack.move()
+  return {
+    engine,
+    images,
+    image,
+    checkpoints,
+    open,
+    [Symbol.asyncDispose]: () => moved.disposeAsync(),
+  }
+}
+
+test('an image that is made while the same one is removed is there', async () => {
+  await using at = await opened()
+  const { images, image: parent } = at
+  const make = () => images.extend({ parent, difference: oneOf(smallTar('new', 'content')) })
+  const { id } = await make()
+  const removing = Promise.withResolvers<void>()
+  const go = Promise.withResolvers<void>()
+  const snapshots = await at.open((store) =>
+    Object.create(store, {
+      listExtended: { value: () => store.listExtended() },
+      remove: {
+        value: async (each: string) => {
+          removing.resolve()
+          await go.promise
+          return await store.remove(each)
+        },
+      },
+    }),
+  )
+  const reaping = snapshots.reap()
+  await removing.promise
+  const made = snapshots.whileMaking(async () => {
+    const image = await make()
+    go.resolve()
+    await reaping
+    return await images.find(image.id)
   })
+  // Where it were made at once, the removal would come after it.
+  setTimeout(go.resolve, 500)
+  expect(await made).toMatchObject({ id })
+})
+
+async function* oneOf(bytes: Uint8Array) {
+  yield bytes
+}
+
+test('what somebody is about to start from goes when that is over', async () => {
+  await using at = await opened()
+  const { engine, images, image, checkpoints } = at
+  const snapshots = await at.open()
   const [project, id] = ['default', newId('snapshot')]
   const limits = { request: 1, limit: 1 }
   const record: SnapshotRecord = {

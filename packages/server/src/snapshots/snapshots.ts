@@ -38,6 +38,8 @@ export class Snapshots {
   readonly #uses = new Map<string, number>()
   /** Images may be there that have no record yet. */
   #making = 0
+  /** Of images, under way. */
+  readonly #removals = new Set<Promise<unknown>>()
   /** How often it was asked to reap since that was begun. */
   #asked = 0
 
@@ -187,6 +189,8 @@ export class Snapshots {
   async whileMaking<T>(make: () => Promise<T>): Promise<T> {
     this.#making += 1
     try {
+      // What is made may be the very image that is being removed.
+      await Promise.all(this.#removals)
       return await make()
     } finally {
       this.#making -= 1
@@ -213,9 +217,16 @@ export class Snapshots {
     const { images } = this.#options
     for (const { id } of this.#making > 0 ? [] : await images.listExtended()) {
       if (this.#making > 0) return
-      // It is in use, or somebody else removed it: either way it is not ours to remove now.
-      if (!this.keeperOf(id)) await images.remove(id).catch(() => {})
+      if (!this.keeperOf(id)) await this.#removeImage(id)
     }
+  }
+
+  async #removeImage(id: string): Promise<void> {
+    // It is in use, or somebody else removed it: either way it is not ours to remove now.
+    const removal = this.#options.images.remove(id).catch(() => {})
+    this.#removals.add(removal)
+    await removal
+    this.#removals.delete(removal)
   }
 
   #present(project: string, idOrName: string): SnapshotRecord {
