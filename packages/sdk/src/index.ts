@@ -38,6 +38,21 @@ export {
   type PythonFunctionTest,
   pythonFunction,
 } from './graders/python-function.ts'
+export { harborDigest } from './harbor/digest.ts'
+export { type HarborOptions, harborTasks } from './harbor/harbor-tasks.ts'
+export type { HarborProblem } from './harbor/problems.ts'
+export type {
+  HarborArtifacts,
+  HarborEnvironment,
+  HarborFile,
+  HarborNetwork,
+  HarborPhase,
+  HarborScript,
+  HarborStep,
+  HarborSteps,
+  HarborTask,
+  HarborVerifier,
+} from './harbor/task.ts'
 export { Image, ImageDescription } from './image/image.ts'
 export type { Images } from './image/images.ts'
 export type {
