@@ -4,7 +4,14 @@ import { lstat, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type CopiedEntry, copiedEntryLine, SandlotError } from '@sandlot/protocol'
 import type { Pack } from 'tar-stream'
-import { type LocalEntry, localTar, namesIn, packEntry, packText } from '../sandbox/local-tar.ts'
+import {
+  type LocalEntry,
+  localTar,
+  namesIn,
+  packDirectory,
+  packEntry,
+  packText,
+} from '../sandbox/local-tar.ts'
 import { localStat } from '../sandbox/tree-upload.ts'
 import { ignoreOf, takesBack } from './ignore.ts'
 import type { CopiedTar, LocalCopy } from './local-step.ts'
@@ -56,6 +63,13 @@ export function tarOfTexts(
 ): CopiedTar {
   return copiedTar('', file, async function* (pack) {
     for (const { name, text } of texts) yield packText(pack, name, text)
+  })
+}
+
+/** Empty directories. */
+export function tarOfDirectories(names: readonly string[], mode: number): CopiedTar {
+  return copiedTar('', false, async function* (pack) {
+    for (const name of names) yield packDirectory(pack, name, mode)
   })
 }
 

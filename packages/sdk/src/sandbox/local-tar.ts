@@ -100,6 +100,14 @@ export function packText(pack: tar.Pack, name: string, text: string): CopiedEntr
   }
 }
 
+/** Packs an empty directory, with the time of now. */
+export function packDirectory(pack: tar.Pack, name: string, mode: number): CopiedEntry {
+  const mtimeNs = BigInt(Date.now()) * 1_000_000n
+  pack.entry({ ...headerOf(pack, { name, mode, mtimeNs }), type: 'directory' })
+  const path = Buffer.from(name).toString('latin1')
+  return { kind: 'directory', path, mode, uid: 0, gid: 0 }
+}
+
 /** Sorted, so that the same content is the same tar. A tar's names are UTF-8. */
 export async function namesIn(directory: string): Promise<string[]> {
   const names = await readdir(directory, { encoding: 'buffer' })
