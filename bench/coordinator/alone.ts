@@ -43,6 +43,7 @@ export async function openCoordinator(directory: string): Promise<CoordinatorAlo
       engine,
       node,
       clock: systemClock,
+      keeper: { keep: async () => {}, forget: async () => {} },
       imageDigest: async (id) => (await images.find(id))?.digest,
       warn: (message, error) => console.error(`bench: ${message}`, error),
     }),

@@ -16,8 +16,12 @@ const fakes = vi.hoisted(() => {
     sandboxes: ['psCommand', 'createCommand', 'execCommand', 'stopCommand', 'logsCommand'],
     images: ['listImagesCommand', 'buildImageCommand', 'removeImageCommand'],
     artifacts: ['artifactsCommand'],
+    'watch-run': ['watchRunCommand'],
+    results: ['resultsCommand'],
+    episodes: ['listEpisodesCommand'],
+    episode: ['episodeCommand'],
     runs: [
-      ...['listRunsCommand', 'showRunCommand', 'watchRunCommand', 'resultsCommand'],
+      ...['listRunsCommand', 'showRunCommand'],
       ...['cancelRunCommand', 'pauseRunCommand', 'resumeRunCommand', 'deleteRunCommand'],
     ],
   }
@@ -44,6 +48,10 @@ vi.mock('./commands/bench.ts', () => fakes('bench'))
 vi.mock('./commands/sandboxes.ts', () => fakes('sandboxes'))
 vi.mock('./commands/images.ts', () => fakes('images'))
 vi.mock('./commands/runs.ts', () => fakes('runs'))
+vi.mock('./commands/watch-run.ts', () => fakes('watch-run'))
+vi.mock('./commands/results.ts', () => fakes('results'))
+vi.mock('./commands/episodes.ts', () => fakes('episodes'))
+vi.mock('./commands/episode.ts', () => fakes('episode'))
 
 beforeEach(() => {
   called.length = 0
@@ -129,6 +137,16 @@ test.each([
   ['runs show r1 --json', ['showRunCommand', 'r1', { json: true }]],
   ['runs watch r1', ['watchRunCommand', 'r1']],
   ['runs results r1 --from c1', ['resultsCommand', 'r1', { from: 'c1' }]],
+  [
+    'runs results r1 --now --output f --format jsonl',
+    ['resultsCommand', 'r1', { now: true, output: 'f', format: 'jsonl' }],
+  ],
+  [
+    'runs episodes r1 --state done --outcome graded --limit 3 --json',
+    ['listEpisodesCommand', 'r1', { state: 'done', outcome: 'graded', limit: 3, json: true }],
+  ],
+  ['episode r1 k1', ['episodeCommand', 'r1', 'k1', {}]],
+  ['episode ep_1 --json', ['episodeCommand', 'ep_1', undefined, { json: true }]],
   ['runs cancel r1', ['cancelRunCommand', 'r1']],
   ['runs pause r1', ['pauseRunCommand', 'r1']],
   ['runs resume r1', ['resumeRunCommand', 'r1']],

@@ -10,6 +10,7 @@ import {
   positiveNumber,
   wholeNumber,
 } from './option-values.ts'
+import { addRunVerbs } from './run-verbs.ts'
 import { addSnapshotVerb, addSnapshotVerbs } from './snapshot-verbs.ts'
 
 /** The command line, ready to parse. */
@@ -208,58 +209,6 @@ function addTemplateVerbs(program: Command): void {
     .description('forget a template; what runs from it goes on')
     .argument('<template>', 'id or name')
     .action(async (id) => (await import('./commands/templates.ts')).deleteTemplateCommand(id))
-}
-
-function addRunVerbs(program: Command): void {
-  const runs = program.command('runs').description('work with runs')
-  runs
-    .command('list')
-    .description('list runs')
-    .option('--json', 'print JSON')
-    .action(async (options) => (await import('./commands/runs.ts')).listRunsCommand(options))
-  runs
-    .command('show')
-    .description("a run's report: throughput, outcomes, latency per phase, what limits it")
-    .argument('<name>')
-    .option('--json', 'print JSON')
-    .action(async (name, options) =>
-      (await import('./commands/runs.ts')).showRunCommand(name, options),
-    )
-  runs
-    .command('watch')
-    .description('follow a run until it is over')
-    .argument('<name>')
-    .action(async (name) => (await import('./commands/runs.ts')).watchRunCommand(name))
-  runs
-    .command('results')
-    .description('print results as they complete, one JSON row a line, until the run is over')
-    .argument('<name>')
-    .option('--from <cursor>', 'only rows after this cursor')
-    .action(async (name, options) =>
-      (await import('./commands/runs.ts')).resultsCommand(name, options),
-    )
-  runs
-    .command('artifacts')
-    .description('list what an episode left (its log, files it kept), or print one of it')
-    .argument('<name>')
-    .argument('<key>', 'key of the episode’s task')
-    .argument('[artifact]', 'print this one')
-    .action(async (name, key, artifact) =>
-      (await import('./commands/artifacts.ts')).artifactsCommand(name, key, artifact),
-    )
-  const verbs = {
-    cancel: ['end all episodes that are not over', 'cancelRunCommand'],
-    pause: ['start no more attempts', 'pauseRunCommand'],
-    resume: ['go on', 'resumeRunCommand'],
-    delete: ['delete a finished run with its results', 'deleteRunCommand'],
-  } as const
-  for (const [verb, [description, handler]] of Object.entries(verbs)) {
-    runs
-      .command(verb)
-      .description(description)
-      .argument('<name>')
-      .action(async (name) => (await import('./commands/runs.ts'))[handler](name))
-  }
 }
 
 function addDevelopmentVerbs(program: Command): void {

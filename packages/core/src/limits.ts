@@ -19,6 +19,8 @@ export const CORE_LIMITS = {
   teardownMs: 30_000,
   /** … so often in all; after that the node ends the sandbox by itself, for want of an owner. */
   releaseTries: 3,
+  /** What is taken out of a sandbox before it is given back has so long on top of the first. */
+  leaveMs: 120_000,
   /** An episode that held this many workers that died is taken to be what kills them. */
   workersLost: 3,
   /** First wait before a retry for infrastructure or model; doubled each time, up to the second. */

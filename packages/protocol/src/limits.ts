@@ -39,7 +39,16 @@ export const LIMITS = {
   /** Of one attempt; its log is one of them. */
   artifacts: 32,
   artifactBytes: 64 * 2 ** 20,
-  artifactNameLength: 128,
+  artifactNameLength: 512,
+  /** Patterns of a run, and what is collected by them of one episode: files, and their bytes together. */
+  artifactPatterns: 16,
+  collectedFiles: 64,
+  collectedBytes: 256 * 2 ** 20,
+  /** Lines of a row that say what was left out. */
+  leftOut: 16,
+  /** Snapshots of a run's sandboxes: by default, and at most. */
+  keptDefault: 8,
+  kept: 100,
   /** What is kept of the lines of an attempt's log. */
   logBytes: 256 * 2 ** 10,
   gradeFiles: 1_000,

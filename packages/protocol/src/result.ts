@@ -4,7 +4,7 @@ import { FLAGS, OUTCOMES } from './outcomes.ts'
 
 export const RESULT_SCHEMA_VERSION = 1
 
-const phases = z.object({
+export const attemptPhases = z.object({
   queuedMs: z.number(),
   createMs: z.number(),
   setupMs: z.number(),
@@ -22,7 +22,7 @@ export const attemptRow = z.object({
   sandbox: z.string().nullable(),
   node: z.string().nullable(),
   cause: z.array(z.string()),
-  phases,
+  phases: attemptPhases,
 })
 export type AttemptRow = z.infer<typeof attemptRow>
 
@@ -62,9 +62,13 @@ export const resultRow = z.object({
   error: z.string().nullable(),
   /** From the outside in: what happened, because of what. */
   cause: z.array(z.string()),
-  /** What the attempt that counts left; empty where it ended otherwise than by its worker's report. */
+  /** What the attempt that counts left: by its worker's report, and the files that were collected. */
   artifacts: z.array(artifact),
-  phases,
+  /** What of it could not be kept, a sentence each. */
+  leftOut: z.array(z.string()),
+  /** The snapshot of its files, by the option `keep`; null: there is none. */
+  kept: z.string().nullable(),
+  phases: attemptPhases,
   usage: z.object({
     cpuMs: z.number(),
     memoryPeakBytes: z.number(),

@@ -4,6 +4,7 @@ import { GROUP_REASONS, groupSpec } from './group.ts'
 import { hedgeSpec } from './hedge.ts'
 import { idOf } from './ids.ts'
 import { environment, kernelText, userName, workingDirectory } from './kernel-text.ts'
+import { artifactPatterns, keepSpec } from './leave.ts'
 import { LIMITS } from './limits.ts'
 import { phaseNetwork } from './network.ts'
 import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
@@ -111,12 +112,24 @@ export const runCreate = z
     /** Set by the user when the episode's code changed: part of the digest. */
     version: wholeText.max(LIMITS.nameLength).optional(),
     tags: tags.optional(),
+    /** Files of the sandbox that become artifacts of each episode, whatever ended it while its sandbox was there. */
+    artifacts: artifactPatterns.optional(),
+    /** Keeps the files of sandboxes as snapshots, to look into them later. Default: of none. */
+    keep: keepSpec.optional(),
     /** What to do when a finished run of this name exists. Default: refuse. */
     ifExists: z.enum(['attach', 'replace']).optional(),
   })
   .strict()
 export type RunCreateInput = z.input<typeof runCreate>
 export type RunCreate = z.output<typeof runCreate>
+
+/** `POST /v1/runs/:name/attach`: what is named has to be what the run was started with. */
+export const runAttach = runCreate
+  .omit({ name: true, kind: true, ifExists: true })
+  .omit({ concurrency: true, ahead: true, tags: true, artifacts: true, keep: true })
+  .partial()
+export type RunAttachInput = z.input<typeof runAttach>
+export type RunAttach = z.output<typeof runAttach>
 
 export const TIMEOUT_DEFAULTS_MS = {
   create: 60_000,
@@ -190,6 +203,14 @@ export const runView = z.object({
   policyVersion: z.number().optional(),
 })
 export type RunView = z.infer<typeof runView>
+
+/** A run as somebody finds it who wants to work on it. */
+export const runAttached = z.object({
+  run: runView,
+  /** What a worker of it has to bring. */
+  needs: z.object({ episode: z.boolean(), grader: z.boolean() }),
+})
+export type RunAttached = z.infer<typeof runAttached>
 
 const quantiles = z.object({
   count: z.number(),

@@ -2,6 +2,9 @@ import './polyfill.ts'
 
 export {
   type Artifact,
+  type EpisodeItem,
+  type EpisodeState,
+  type EpisodeView,
   ERROR_CODES,
   type ErrorCode,
   type ExecEnd,
@@ -23,6 +26,7 @@ export {
   type ResultGroup,
   type ResultRow,
   type RunReport,
+  type RunState,
   type RunView,
   type SandboxView,
   SandlotError,
@@ -75,16 +79,19 @@ export type {
 export type { Batch, BatchOptions, GroupsOptions } from './rollout/groups.ts'
 export type { ModelCall } from './rollout/model-clock.ts'
 export { ModelError } from './rollout/model-error.ts'
+export { OpenRun, type Put, type PutMany } from './rollout/open-run.ts'
 export type {
+  AttachOptions,
   BroughtContent,
   CommandGrade,
   FunctionGrade,
   GradePlace,
   GroupOptions,
   MapOptions,
+  OpenOptions,
 } from './rollout/options.ts'
-export type { Rollouts } from './rollout/rollouts.ts'
-export { type ResultsOptions, Run } from './rollout/run.ts'
+export type { ListRuns, Rollouts } from './rollout/rollouts.ts'
+export { type EpisodesOptions, type ResultsOptions, Run } from './rollout/run.ts'
 export type { ByteSource } from './sandbox/bytes.ts'
 export { type ExecOptions, ExecStream, type ExecStreamOptions } from './sandbox/exec.ts'
 export type { ExecChunk, ExecResult } from './sandbox/exec-result.ts'

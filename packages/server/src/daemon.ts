@@ -55,6 +55,7 @@ import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
 import { forkFilesystem } from './snapshots/fork.ts'
 import { snapshotHandlers } from './snapshots/handlers.ts'
+import { forgetKept } from './snapshots/keeper.ts'
 import type { Snapshots } from './snapshots/snapshots.ts'
 import { watchStalls } from './stall-watch.ts'
 import type { StartPoints } from './start-points.ts'
@@ -123,6 +124,7 @@ async function started(input: DaemonInput): Promise<Daemon> {
   starting.use(watch)
   await parts.snapshots.reap()
   starting.use(collectUnused(engine, { clock: systemClock, log }))
+  starting.use(forgetKept(parts, { clock: systemClock, log }))
   serving.serve()
   node.fill()
   const said = { url, pid: process.pid, dataDirectory }
@@ -209,6 +211,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     engine,
     node,
     clock: systemClock,
+    keeper: saved.keeper,
     imageDigest: async (image) => (await images.find(image))?.digest,
     warn: (message, error) => log.warn({ err: error }, message),
   })

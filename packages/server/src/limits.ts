@@ -31,6 +31,13 @@ export const SERVER_LIMITS = {
   nofile: 16_384,
   /** How long a sandbox without a daemon lives at the most, where its owner said nothing. */
   detachedMs: 600_000,
+  /** Entries of directories that are looked at for the artifacts of one episode, and how deep below the root. */
+  collectEntries: 20_000,
+  collectDepth: 32,
+  /** Files of sandboxes that a run kept are there for so long, unless the run is deleted before. */
+  keptMs: 7 * 24 * 60 * 60_000,
+  /** How often it is looked for those that are older. */
+  keptEveryMs: 60 * 60_000,
   /** A checkout or a cold start. */
   createMs: 60_000,
   /** Uses of a snapshot within this time are written down once. */

@@ -2,8 +2,10 @@ import { type Engine, systemClock } from '@sandlot/engine'
 import type { ImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import type { Coordinator } from './coordinator/coordinator.ts'
+import type { SandboxKeeper } from './coordinator/leaving.ts'
 import type { Checkpoints } from './node/checkpoints.ts'
 import type { Node } from './node/node.ts'
+import { sandboxKeeper } from './snapshots/keeper.ts'
 import { Snapshots } from './snapshots/snapshots.ts'
 import type { SnapshotServices } from './snapshots/take.ts'
 import { userOf } from './snapshots/user-of.ts'
@@ -21,6 +23,8 @@ export interface SavedParts {
 }
 
 export interface Saved {
+  /** Keeps the files of episodes' sandboxes. */
+  readonly keeper: SandboxKeeper
   readonly snapshots: Snapshots
   readonly templates: Templates
   readonly startPoints: StartPoints
@@ -54,5 +58,5 @@ export async function openSaved(parts: SavedParts): Promise<Saved> {
     isTemplate: (project, name) => templates.named(project, name) !== undefined,
     isSnapshot: (project, name) => snapshots.named(project, name) !== undefined,
   })
-  return { snapshots, templates, startPoints }
+  return { snapshots, templates, startPoints, keeper: sandboxKeeper(services) }
 }

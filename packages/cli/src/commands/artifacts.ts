@@ -1,6 +1,6 @@
 /** `sandlot runs artifacts`. */
 import { formatSize } from '@sandlot/protocol'
-import { type ResultRow, type Run, Sandlot, SandlotError } from 'sandlot'
+import { Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printBytes, printLine } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
@@ -15,24 +15,11 @@ export async function artifactsCommand(
   using interrupted = interruption()
   const { signal } = interrupted
   const run = await client.rollouts.get(name)
-  const row = await findRow(run, key, signal)
+  const { row } = await run.episode(key, { signal })
+  if (row === null)
+    return note(`the episode ${key} is not done: what it leaves comes with its result`)
   if (artifact !== undefined) return await printBytes(await run.artifact(row, artifact, { signal }))
   if (row.artifacts.length === 0) return note(`the episode ${key} left no artifacts`)
   const rows = row.artifacts.map((each) => [each.name, formatSize(each.sizeBytes), each.blob])
   printLine(formatTable(['NAME', 'SIZE', 'CONTENT'], rows))
-}
-
-/** Among the results that are there now. */
-async function findRow(run: Run, key: string, signal: AbortSignal): Promise<ResultRow> {
-  const { counts } = await run.view({ signal })
-  let left = counts.done
-  if (left > 0) {
-    for await (const row of run.results({ signal, dropped: true })) {
-      if (row.key === key) return row
-      if (--left === 0) break
-    }
-  }
-  throw new SandlotError('not_found', `the run ${run.name} has no result of the key ${key} yet`, {
-    hint: `\`sandlot runs results ${run.name}\` prints all.`,
-  })
 }

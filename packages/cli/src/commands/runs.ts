@@ -1,19 +1,20 @@
 /** `sandlot runs …`. */
 import { formatDuration } from '@sandlot/protocol'
-import { type Run, type RunView, Sandlot } from 'sandlot'
-import { describeProgress, startProgressLine } from '../output/progress.ts'
+import { type Run, type RunState, type RunView, Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
-import { interruption } from './interruption.ts'
-import { pause } from './pause.ts'
-import { describeCounts, describeGroupCounts, describeReport } from './run-report.ts'
+import { describeCounts, describeReport } from './run-report.ts'
 
-const WATCH_MS = 500
+export interface ListRunsOptions {
+  readonly state?: RunState
+  readonly json?: boolean
+}
 
-export async function listRunsCommand({ json }: { json?: boolean }): Promise<void> {
+export async function listRunsCommand({ json, ...filters }: ListRunsOptions): Promise<void> {
   await using client = new Sandlot()
   const views: RunView[] = []
-  for await (const view of client.rollouts.list()) views.push(view)
+  for await (const view of client.rollouts.list(filters)) views.push(view)
+  views.sort((a, b) => b.createdAtMs - a.createdAtMs)
   if (json) return printJson(views)
   if (views.length === 0) return note('no runs')
   const rows = views.map(({ name, state, counts, outcomes, createdAtMs, reason }) => [
@@ -33,55 +34,6 @@ export async function showRunCommand(name: string, { json }: { json?: boolean })
   const report = await (await client.rollouts.get(name)).report()
   if (json) printJson(report)
   else printLine(describeReport(report))
-}
-
-/** Follows a run until it is over. */
-export async function watchRunCommand(name: string): Promise<void> {
-  await using client = new Sandlot()
-  using interrupted = interruption()
-  using line = startProgressLine()
-  const run = await client.rollouts.get(name)
-  for (;;) {
-    const view = await run.view({ signal: interrupted.signal })
-    line.update(progressOf(view))
-    if (view.state === 'finished') return
-    await pause(WATCH_MS, interrupted.signal)
-  }
-}
-
-function progressOf({
-  counts,
-  outcomes,
-  createdAtMs,
-  finishedAtMs,
-  state,
-  reason,
-  groups,
-}: RunView): string {
-  const failures = new Map(Object.entries(outcomes).filter(([outcome]) => outcome !== 'graded'))
-  const elapsedMs = (finishedAtMs ?? Date.now()) - createdAtMs
-  const text = describeProgress({
-    done: counts.done,
-    running: counts.running + counts.grading,
-    queued: counts.queued,
-    failures: failures as Map<string, number>,
-    elapsedMs,
-  })
-  const told = groups ? `${text}, groups: ${describeGroupCounts(groups)}` : text
-  return `${state}${reason ? ` (${reason})` : ''}: ${told}`
-}
-
-/** One JSON row a line, from a cursor, until the run is over. */
-export async function resultsCommand(name: string, { from }: { from?: string }): Promise<void> {
-  await using client = new Sandlot()
-  using interrupted = interruption()
-  const run = await client.rollouts.get(name)
-  const options = {
-    signal: interrupted.signal,
-    dropped: true,
-    ...(from === undefined ? {} : { from }),
-  }
-  for await (const row of run.results(options)) printLine(JSON.stringify(row))
 }
 
 export async function cancelRunCommand(name: string): Promise<void> {

@@ -1,6 +1,7 @@
 import type { RunView } from 'sandlot'
 import { expect, test } from 'vitest'
-import { countsOf, watchRuns } from './watch.ts'
+import { countsOf } from '../commands/live-counts.ts'
+import { watchRuns } from './watch.ts'
 
 function view(counts: Partial<RunView['counts']>, outcomes: RunView['outcomes'] = {}): RunView {
   const none = { tasks: 0, queued: 0, running: 0, grading: 0, done: 0 }

@@ -1,7 +1,8 @@
 /** The live line of several runs together, from what the daemon says of each. */
-import type { Run, RunView } from 'sandlot'
+import type { Run } from 'sandlot'
+import { countsOf } from '../commands/live-counts.ts'
 import { pause } from '../commands/pause.ts'
-import { type Counts, describeProgress, startProgressLine } from '../output/progress.ts'
+import { describeProgress, startProgressLine } from '../output/progress.ts'
 
 const LOOK_EVERY_MS = 500
 
@@ -38,17 +39,4 @@ export async function watchRuns<T>(
     over.abort()
     await looking
   }
-}
-
-export function countsOf(views: readonly RunView[], tasks: number, elapsedMs: number): Counts {
-  const sum = (of: (view: RunView) => number) => views.reduce((total, view) => total + of(view), 0)
-  const done = sum(({ counts }) => counts.done)
-  const running = sum(({ counts }) => counts.running + counts.grading)
-  const failures = new Map<string, number>()
-  for (const { outcomes } of views) {
-    for (const [outcome, count] of Object.entries(outcomes)) {
-      if (outcome !== 'graded') failures.set(outcome, (failures.get(outcome) ?? 0) + count)
-    }
-  }
-  return { done, running, queued: Math.max(0, tasks - done - running), failures, elapsedMs }
 }

@@ -19,6 +19,7 @@ import { addFlags, beginAgent, endWork, keepReport, takeToken } from './apply-le
 import { newAttempt } from './attempt.ts'
 import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
 import { closeAttempt, endEpisode } from './close.ts'
+import { leavesOf } from './leave.ts'
 import { moveEpisode } from './move.ts'
 
 export function applyAdmitted(
@@ -124,7 +125,10 @@ export function applyAttemptEnded(
     closeAttempt(run, episode, atMs, effects)
     return
   }
-  moveEpisode(run, episode, 'releasing', { atMs, dueMs: atMs + CORE_LIMITS.teardownMs })
+  attempt.leaves = leavesOf(run, episode, ending)
+  if (attempt.leaves?.snapshot) run.kept++
+  const takesMs = CORE_LIMITS.teardownMs + (attempt.leaves ? CORE_LIMITS.leaveMs : 0)
+  moveEpisode(run, episode, 'releasing', { atMs, dueMs: atMs + takesMs })
   startPlatformClock(run, attempt)
   effects?.push(releaseEffect(episode))
 }
@@ -158,6 +162,8 @@ export function applyTornDown(
   }
   addFlags(attempt, event.flags)
   if (event.usage) attempt.usage = event.usage
+  if (event.left) attempt.left = event.left
+  if (attempt.leaves?.snapshot && !event.left?.kept) run.kept--
   closeAttempt(run, episode, event.atMs, effects)
 }
 

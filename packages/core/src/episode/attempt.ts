@@ -32,5 +32,7 @@ export function newAttempt(run: Run, atMs: number, queuedMs: number): Attempt {
     ending: null,
     releaseTries: 0,
     usage: null,
+    leaves: null,
+    left: null,
   }
 }

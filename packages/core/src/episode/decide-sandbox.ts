@@ -77,7 +77,7 @@ export function decideLost(decision: Decision, input: InputOf<'sandbox_lost'>): 
 
 export function decideTornDown(
   decision: Decision,
-  input: OfSandbox & Pick<InputOf<'torn_down'>, 'fate' | 'flags' | 'usage'>,
+  input: OfSandbox & Pick<InputOf<'torn_down'>, 'fate' | 'flags' | 'usage' | 'left'>,
 ): void {
   const episode = episodeOfSandbox(decision, input)
   if (!episode) return
@@ -85,7 +85,7 @@ export function decideTornDown(
     ignore(decision, 'nobody asked for its end')
     return
   }
-  const { fate, flags } = input
+  const { fate, flags, left } = input
   // What became of an attempt that did not go on is nobody's result.
   const overruled = fate && !episode.isHedge
   const ending = overruled ? overruledBy(decision.run, episode, fate) : undefined
@@ -96,6 +96,7 @@ export function decideTornDown(
     ...(ending ? { ending } : {}),
     ...(flags && flags.length > 0 ? { flags } : {}),
     ...(usage ? { usage } : {}),
+    ...(left ? { left } : {}),
   })
 }
 

@@ -1,3 +1,5 @@
+import type { EpisodePhase } from '@sandlot/protocol'
+
 /**
  * Where an episode stands. An episode has one attempt at a time, and the phase is that attempt's
  * (a second one beside it has its own, see `hedge/`); `moveEpisode` alone changes it.
@@ -22,22 +24,7 @@
  * cancelled. A slot is held from `creating` through `releasing`: there are never more sandboxes
  * than slots.
  */
-export const EPISODE_PHASES = [
-  'queued',
-  'backoff',
-  'creating',
-  'setup',
-  'ready',
-  'offered',
-  'agent',
-  'model',
-  'grade_ready',
-  'grade_offered',
-  'grading',
-  'releasing',
-  'ended',
-] as const
-export type EpisodePhase = (typeof EPISODE_PHASES)[number]
+export { EPISODE_PHASES, type EpisodePhase } from '@sandlot/protocol'
 
 /** Where any attempt may go when it is over: directly, where there is no sandbox to give back. */
 const OVER = ['releasing', 'queued', 'backoff', 'ended'] as const

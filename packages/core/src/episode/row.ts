@@ -1,4 +1,4 @@
-import { type AttemptRow, RESULT_SCHEMA_VERSION } from '@sandlot/protocol'
+import { type Artifact, type AttemptRow, RESULT_SCHEMA_VERSION } from '@sandlot/protocol'
 import { CORE_LIMITS } from '../limits.ts'
 import type { UnrecordedRow } from '../run/effect.ts'
 import { attemptOf } from '../run/effects.ts'
@@ -43,7 +43,9 @@ export function rowOf(
     dataBlob: report?.dataBlob ?? null,
     error: ending.cause[0] ?? report?.error ?? data.error,
     cause: [...ending.cause],
-    artifacts: [...(report?.artifacts ?? [])],
+    artifacts: artifactsOf(attempt),
+    leftOut: [...(attempt?.left?.leftOut ?? [])],
+    kept: attempt?.left?.kept ?? null,
     phases: { ...(attempt?.clock ?? NO_CLOCK) },
     usage: attempt?.usage ?? NO_USAGE,
     cost: null,
@@ -52,6 +54,14 @@ export function rowOf(
     startedAt: isoTime(attempt?.admittedAtMs ?? atMs),
     endedAt: isoTime(atMs),
   }
+}
+
+/** What its worker gave a name keeps it. */
+function artifactsOf(attempt: Attempt | null): Artifact[] {
+  const named = attempt?.report?.artifacts ?? []
+  const names = new Set(named.map(({ name }) => name))
+  const collected = attempt?.left?.artifacts ?? []
+  return [...named, ...collected.filter(({ name }) => !names.has(name))]
 }
 
 /** The attempt is over and not the one that counts. */

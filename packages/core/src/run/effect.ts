@@ -1,4 +1,5 @@
 import type { ResultGroup, ResultRow } from '@sandlot/protocol'
+import type { Leaves } from './run.ts'
 import type { RunStatus } from './status.ts'
 
 /**
@@ -37,6 +38,8 @@ export type Effect =
       readonly attempt: number
       readonly sandbox: string | null
       readonly node: string | null
+      /** What is taken out of it before; the answer says what came of that. */
+      readonly leaves?: Leaves
     }
   /**
    * The commit point: append, unless the log of results has this episode. The log gives the cursor.

@@ -44,13 +44,15 @@ export function offerEffect(run: Run, episode: Episode): LeaseOffer {
 }
 
 export function releaseEffect(episode: Episode): Effect {
-  const { sandbox, node } = attemptOf(episode)
+  const { sandbox, node, leaves, releaseTries } = attemptOf(episode)
   return {
     type: 'release_sandbox',
     episode: episode.index,
     attempt: episode.attempt,
     sandbox,
     node,
+    // It had its time: from the second try on the sandbox is only given back.
+    ...(leaves && releaseTries === 0 ? { leaves } : {}),
   }
 }
 

@@ -2,6 +2,7 @@ import type { Artifact, Flag, ResultGroup } from '@sandlot/protocol'
 import type { Ending, FinalEnding } from '../episode/ending.ts'
 import type { Effect } from './effect.ts'
 import type { TaskInput, Usage } from './input.ts'
+import type { Left } from './run.ts'
 import type { RunStatus } from './status.ts'
 
 /**
@@ -75,6 +76,7 @@ export type EventBody =
       readonly ending?: Ending
       readonly flags?: readonly Flag[]
       readonly usage?: Usage
+      readonly left?: Left
     } & Of)
   | { readonly type: 'requeued'; readonly episode: number }
   /** Cancelled before it was ever admitted, or between two attempts. `ending`: otherwise than by a person. */

@@ -87,7 +87,7 @@ export function updateFree(run: Run, worker: Worker): void {
  * Groups that have begun before all others, in their order, so that none waits for its last members while others begin; then the
  * longest expected.
  */
-function isAdmittedBefore(a: Episode, b: Episode): boolean {
+export function isAdmittedBefore(a: Episode, b: Episode): boolean {
   const left = orderOf(a)
   const right = orderOf(b)
   if (left !== right) return left < right

@@ -21,6 +21,7 @@ export function initialRun(policy: RunPolicy, startedAtMs: number): Run {
     policyVersion: 0,
     rowsRead: 0,
     unreadGroups: [],
+    kept: 0,
     downMs: 0,
     stoodMs: 0,
     stoodSinceMs: startedAtMs,

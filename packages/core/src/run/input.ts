@@ -1,4 +1,5 @@
 import type { Artifact, Flag, WorkerReport } from '@sandlot/protocol'
+import type { Left } from './run.ts'
 
 /**
  * What happens to a run. Every input carries `nowMs`, the only clock that core knows; a clock that
@@ -89,6 +90,8 @@ type SandboxBody =
       readonly fate?: SandboxFate
       readonly flags?: readonly Flag[]
       readonly usage?: Usage
+      /** What was taken out of it, where the effect asked for that. */
+      readonly left?: Left
     } & AttemptAddress)
   | ({ readonly type: 'setup_done' } & Fenced)
   /** `workload`: the task's own set-up failed. `platform`: ours did, and the attempt is made again. */

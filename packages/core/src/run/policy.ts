@@ -1,6 +1,7 @@
 import {
   type GroupRule,
   type HedgeRule,
+  type KeepRule,
   type Outcome,
   type PolicyAction,
   RETRY_DEFAULTS,
@@ -43,6 +44,10 @@ export interface RunPolicy {
   /** null: no second attempt beside one that straggles. */
   readonly hedge: HedgeRule | null
   readonly actions: Readonly<Partial<Record<Outcome, PolicyAction>>>
+  /** Files of each sandbox become artifacts. */
+  readonly collects: boolean
+  /** null: of no sandbox the files are kept. */
+  readonly keep: KeepRule | null
 }
 
 /**
@@ -62,6 +67,8 @@ export function compileRun(
     | 'hedge'
     | 'policy'
     | 'tags'
+    | 'artifacts'
+    | 'keep'
   >,
   ids: { readonly run: string; readonly from: string },
 ): RunPolicy {
@@ -87,6 +94,8 @@ export function compileRun(
     group: spec.group ?? null,
     hedge: spec.hedge ?? null,
     actions,
+    collects: (spec.artifacts?.length ?? 0) > 0,
+    keep: spec.keep ?? null,
   }
 }
 

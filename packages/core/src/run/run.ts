@@ -34,6 +34,8 @@ export interface Run {
   rowsRead: number
   /** For each group that ended and was not read, how many rows there were by then. Likewise. */
   unreadGroups: number[]
+  /** Sandboxes whose files are kept, or about to be. */
+  kept: number
   /** All the time in which there was no coordinator. */
   downMs: number
   /** For how long its own clock stood, and since when it stands again. */
@@ -151,6 +153,22 @@ export interface Attempt {
   ending: Ending | null
   releaseTries: number
   usage: Usage | null
+  /** What is taken out of its sandbox before that is given back; and what came of it. */
+  leaves: Leaves | null
+  left: Left | null
+}
+
+export interface Leaves {
+  /** Files by the run's patterns. */
+  readonly artifacts: boolean
+  /** A snapshot of all of them. */
+  readonly snapshot: boolean
+}
+
+export interface Left {
+  readonly artifacts: readonly Artifact[]
+  readonly leftOut: readonly string[]
+  readonly kept: string | null
 }
 
 /** Milliseconds per phase, as in the row. */

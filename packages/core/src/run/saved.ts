@@ -88,8 +88,8 @@ export function loadRun(saved: SavedRun): Run {
   const { version, keys, live, hedges, groups, groupsOver, ...more } = saved
   const { workers, nodes, unrecorded, ...plain } = more
   if (version !== 1) throw new Error(`a saved run of version ${version} is not known`)
-  const { group = null, hedge = null } = plain.policy
-  const policy = { ...plain.policy, group, hedge }
+  const { group = null, hedge = null, collects = false, keep = null } = plain.policy
+  const policy = { ...plain.policy, group, hedge, collects, keep }
   const run: Run = {
     // What a checkpoint of an earlier program lacks is as at the start.
     ...initialRun(policy, plain.startedAtMs),

@@ -1,4 +1,6 @@
 import type { SandboxFate } from '../run/input.ts'
+import type { Leaves, Left } from '../run/run.ts'
+import { COLLECTED } from './leave-invariants.ts'
 import type { EffectOf, OfSandbox, World } from './world.ts'
 
 /** A machine of sandboxes: slow, forgetful and mortal. */
@@ -7,13 +9,18 @@ export interface FakeNode {
   readonly up: boolean
   acquire(effect: EffectOf<'acquire_sandbox'>): void
   /** Of one sandbox, or of whatever the attempt has or would get. */
-  release(of: Omit<OfSandbox, 'sandbox'> & { readonly sandbox: string | null }): void
+  release(of: Released): void
   isAlive(sandbox: string): boolean
   /** Sandboxes that live, for the coordinator that asks what is there. */
   held(): readonly OfSandbox[]
   /** What it knows of the end of a sandbox that ended by itself. */
   fateOf(sandbox: string): SandboxFate | undefined
   die(): void
+}
+
+interface Released extends Omit<OfSandbox, 'sandbox'> {
+  readonly sandbox: string | null
+  readonly leaves?: Leaves
 }
 
 export function createFakeNode(world: World, name: string): FakeNode {
@@ -61,6 +68,15 @@ export function createFakeNode(world: World, name: string): FakeNode {
     timeline.after(random.spread(scenario.agentMs, 1), () => dieBySelf(held, cause, true))
   }
 
+  function leftOf({ artifacts, snapshot }: Leaves, sandbox: string | null): Left {
+    const isKept = snapshot && random.chance(0.8)
+    return {
+      artifacts: artifacts ? [{ name: COLLECTED, blob: 'sha256:simulated', sizeBytes: 1 }] : [],
+      leftOut: [],
+      kept: isKept ? `sn_${sandbox}` : null,
+    }
+  }
+
   return {
     name,
     get up() {
@@ -88,8 +104,10 @@ export function createFakeNode(world: World, name: string): FakeNode {
       }
       const fate = sandbox === null ? undefined : fates.get(sandbox)
       const answer = { type: 'torn_down', episode, attempt, sandbox } as const
-      timeline.after(random.between(1, 20), () =>
-        link.send(() => world.tell({ ...answer, ...(fate ? { fate } : {}) })),
+      const left = of.leaves && !fate ? leftOf(of.leaves, sandbox) : undefined
+      const more = { ...(fate ? { fate } : {}), ...(left ? { left } : {}) }
+      timeline.after(random.between(1, left ? 3_000 : 20), () =>
+        link.send(() => world.tell({ ...answer, ...more })),
       )
     },
     isAlive: (sandbox) => alive.has(sandbox),

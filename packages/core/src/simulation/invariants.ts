@@ -6,6 +6,7 @@ import type { InputBody } from '../run/input.ts'
 import { ownsSandbox } from '../run/owner.ts'
 import type { Run } from '../run/run.ts'
 import { saveRun } from '../run/saved.ts'
+import { checkKept, checkLeft } from './leave-invariants.ts'
 import type { Scenario } from './scenario.ts'
 import type { Truth } from './truth.ts'
 
@@ -29,6 +30,7 @@ export function checkStep(run: Run, scenario: Scenario, owned: number): void {
     'every task is live or has ended',
     () => [run.totals.ended, run.live.size, run.totals.tasks],
   )
+  checkKept(run)
   let counted = 0
   for (const count of Object.values(counts)) counted += count
   const inProgress = run.live.size + run.hedges.size
@@ -211,6 +213,7 @@ export function checkEnd(
     must(times === 1, 'an agent begins once in a sandbox', () => [key, times])
   }
   for (const { row } of rows) checkRow(row, truth)
+  checkLeft(run, rows)
   const slowest = Math.max(0, ...rows.map(({ row }) => row.phases.teardownMs))
   must(!calm || slowest < 10_000, 'a sandbox is released at once', () => slowest)
 }

@@ -145,6 +145,10 @@ function drawPolicy(random: Random): RunPolicy {
       ...drawGroup(random),
       ...drawHedge(random),
       ...(grade === null ? {} : { grade }),
+      ...(random.chance(0.3) ? { artifacts: ['/collected'] } : {}),
+      ...(random.chance(0.3)
+        ? { keep: { of: random.pick(['failed', 'all'] as const), max: 1 + random.below(4) } }
+        : {}),
     },
     { run: 'rn_simulationsimulation', from: 'sha256:simulated' },
   )

@@ -9,13 +9,13 @@ export async function* pagesOf<T>(
   route: RouteName,
   { signal }: Waiting,
   query: Query = {},
+  parameters: Readonly<Record<string, string>> = {},
 ): AsyncGenerator<T> {
   let after: string | undefined
   do {
     const asked = { ...query, ...(after === undefined ? {} : { after }) }
     const page: { items: T[]; next: string | null } = await http.json(route, {
-      query: asked,
-      signal,
+      ...{ parameters, query: asked, signal },
     })
     yield* page.items
     after = page.next ?? undefined

@@ -93,12 +93,43 @@ export interface MapOptions<Task> {
   /** Set it when the episode's code changed: part of what makes a run another one. */
   readonly version?: string
   readonly tags?: Tags
+  /**
+   * Files of each sandbox that are kept as artifacts under their paths, however its episode ended while it lived: whole paths, with
+   * wildcards (`'/work/out/*.json'`, `**` for any depth). Bounded; `leftOut` of a row says what was too much.
+   */
+  readonly artifacts?: readonly string[]
+  /**
+   * Keeps the files of sandboxes as snapshots, to look into them later: of episodes that ended otherwise than `graded`
+   * (`'on-failure'`, or so many of them), or of any (`'always'`). The first 8, or the number. They go with the run, or after a week.
+   */
+  readonly keep?: 'on-failure' | 'always' | number
   /** What to do when a finished run of this name exists. Default: refuse (`run_exists`). */
   readonly ifExists?: 'attach' | 'replace'
   /** Gets each line of the log where what it starts from is built first. */
   readonly onLog?: (line: string) => void
   /** Ends this process's part in the run, and rejects what waits for it; the run itself lives on. */
   readonly signal?: AbortSignal
+}
+
+/**
+ * Of a run that stays open. `key`: default `task.id` where it is text or a number, else made of the task's content, so that the same
+ * task put twice is one. Positions, which `key`, `expected` and `group.by` are also given, count what this process has put.
+ */
+export type OpenOptions<Task> = Omit<MapOptions<Task>, 'name'>
+
+/**
+ * What a process says of a run that it attaches to. Each option that makes a run another one has to be the run's own where it is
+ * named (`run_differs`); a run that is graded by a function needs it from whoever works on it.
+ */
+export interface AttachOptions<Task>
+  extends Partial<
+    Omit<
+      MapOptions<Task>,
+      'name' | 'concurrency' | 'ahead' | 'tags' | 'artifacts' | 'keep' | 'ifExists'
+    >
+  > {
+  /** Episodes that this process works on at once. Default: as many as the run has in flight. */
+  readonly concurrency?: number
 }
 
 export const CONCURRENCY_DEFAULT = 16

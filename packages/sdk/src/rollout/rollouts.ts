@@ -1,15 +1,32 @@
-import { newId, type RunView, SandlotError } from '@sandlot/protocol'
+import {
+  newId,
+  type RunAttached,
+  type RunState,
+  type RunView,
+  SandlotError,
+} from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
 import { pagesOf } from '../connection/pages.ts'
-import type { Episode } from './episode.ts'
-import { CONCURRENCY_DEFAULT, isFunctionGrade, type MapOptions } from './options.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
+import type { Episode, Grader } from './episode.ts'
+import { OpenRun, openNaming } from './open-run.ts'
+import {
+  type AttachOptions,
+  isFunctionGrade,
+  type MapOptions,
+  type OpenOptions,
+} from './options.ts'
 import { Run } from './run.ts'
 import { RunPart } from './run-part.ts'
-import { specificationOf } from './specification.ts'
-import { submitTasks } from './submission.ts'
+import { namedOf, specificationOf } from './specification.ts'
+import { listNaming, type Submission, submitTasks } from './submission.ts'
 import { describeValue, openTasks, type TaskSource } from './tasks.ts'
 import { work } from './worker.ts'
+
+export interface ListRuns extends Waiting {
+  readonly state?: RunState
+}
 
 /** `client.rollouts`. */
 export class Rollouts {
@@ -33,23 +50,15 @@ export class Rollouts {
     options: MapOptions<Task>,
   ): Run {
     const name = options.name ?? `run-${newId('run').slice(3)}`
-    const part = new RunPart(this.#closing, options.signal)
-    const created = this.#create(name, tasks, episode, { options, part })
+    const part = new RunPart('cancels', this.#closing, options.signal)
+    const created = this.#createWith(name, tasks, episode, { options, part })
     created
       .then(async ({ run, source }) => {
         if (run.state === 'finished') return await source.close()
-        const leased = { run: name, signal: part.working }
+        const { working: signal } = part
         await Promise.all([
-          this.#submit({ ...leased, tasks: source, options }),
-          work(this.#context, {
-            ...leased,
-            slots: options.concurrency ?? CONCURRENCY_DEFAULT,
-            code: {
-              episode,
-              grader:
-                options.grade && isFunctionGrade(options.grade) ? options.grade.run : undefined,
-            },
-          }),
+          this.#submit({ run: name, tasks: source, naming: listNaming(options), signal }),
+          this.#work(run, episode, options, part),
         ])
       })
       .catch((error) => part.fail(error))
@@ -57,43 +66,104 @@ export class Rollouts {
     return new Run(this.#context, name, exists, part)
   }
 
+  /**
+   * A run that stays open: tasks are put to it one by one, by any process and for as long as it takes, until it is closed. Opened
+   * again under the same name it goes on where it was. Returns at once; this process is a worker of it.
+   */
+  open<Task>(name: string, episode: Episode<Task>, options: OpenOptions<Task>): OpenRun<Task> {
+    const part = new RunPart('leaves', this.#closing, options.signal)
+    const created = this.#create(name, episode, { options, part })
+    created
+      .then((run) => this.#work(run, episode, options, part))
+      .catch((error) => part.fail(error))
+    const exists = created.then(() => undefined)
+    return new OpenRun(this.#context, name, { created: exists, part, naming: openNaming(options) })
+  }
+
+  /**
+   * Takes part in a run that another process started: reads it, puts tasks to it while it is open, and with an episode is one more
+   * worker of it. What the options name has to be what the run was started with (`run_differs`). Throws `run_unknown`.
+   */
+  async attach<Task = unknown>(
+    name: string,
+    episode?: Episode<Task>,
+    options: AttachOptions<Task> = {},
+  ): Promise<OpenRun<Task>> {
+    if (episode !== undefined) checkEpisode(episode)
+    const { signal } = options
+    const part = new RunPart('leaves', this.#closing, signal)
+    const json = await namedOf(this.#context, options)
+    const parameters = { name }
+    const attached = { parameters, json, signal }
+    const { run, needs } = await this.#context.http.json<RunAttached>('attachRun', attached)
+    if (episode !== undefined) {
+      checkBrings(name, needs, options)
+      void this.#work(run, episode, options, part).catch((error) => part.fail(error))
+    }
+    const created = Promise.resolve()
+    return new OpenRun(this.#context, name, { created, part, naming: openNaming(options) })
+  }
+
   /** The run of a name, to read its results or to cancel it; this process does not work on it. Throws `run_unknown`. */
   async get(name: string, { signal }: Waiting = {}): Promise<Run> {
     await this.#context.http.json('getRun', { parameters: { name }, signal })
-    return new Run(this.#context, name, Promise.resolve(), new RunPart(this.#closing))
+    return new Run(this.#context, name, Promise.resolve(), new RunPart('leaves', this.#closing))
   }
 
   /** All runs, page by page as they are read. */
-  list(waiting: Waiting = {}): AsyncGenerator<RunView> {
-    return pagesOf(this.#context, 'listRuns', waiting)
+  list(options: ListRuns = {}): AsyncGenerator<RunView> {
+    refuseUnknown(options, ['state', 'signal'])
+    const { state, signal } = options
+    return pagesOf(this.#context, 'listRuns', signal ? { signal } : {}, { state })
   }
 
-  async #create<Task>(
+  async #createWith<Task>(
     name: string,
     tasks: Iterable<Task> | AsyncIterable<Task>,
-    episode: unknown,
-    { options, part }: { readonly options: MapOptions<Task>; readonly part: RunPart },
+    episode: Episode<Task>,
+    given: { readonly options: MapOptions<Task>; readonly part: RunPart },
   ): Promise<{ run: RunView; source: TaskSource<Task> }> {
-    if (typeof episode !== 'function') {
-      const message = `the episode is ${describeValue(episode)}, not a function`
-      throw new SandlotError('invalid_request', message, { hint: 'Pass `async (context) => …`.' })
-    }
     const source = await openTasks(tasks)
     try {
-      const signal = part.working
-      const json = await specificationOf(this.#context, name, { ...options, signal })
-      signal.throwIfAborted()
-      // Not aborted once begun: a run that nobody knows of could not be cancelled.
-      const { run } = await this.#context.http.json<{ run: RunView }>('createRun', { json })
-      return { run, source }
+      return { run: await this.#create(name, episode, given), source }
     } catch (error) {
       await source.close()
       throw error
     }
   }
 
+  async #create<Task>(
+    name: string,
+    episode: Episode<Task>,
+    { options, part }: { readonly options: OpenOptions<Task>; readonly part: RunPart },
+  ): Promise<RunView> {
+    checkEpisode(episode)
+    const signal = part.working
+    const json = await specificationOf(this.#context, name, { ...options, signal })
+    signal.throwIfAborted()
+    // Not aborted once begun: a run that nobody knows of could not be cancelled.
+    const { run } = await this.#context.http.json<{ run: RunView }>('createRun', { json })
+    return run
+  }
+
+  /** Until the run is over, or this process has no part in it any more. */
+  async #work<Task>(
+    run: RunView,
+    episode: Episode<Task>,
+    options: AttachOptions<Task>,
+    part: RunPart,
+  ): Promise<void> {
+    if (run.state === 'finished') return
+    await work(this.#context, {
+      run: run.name,
+      signal: part.working,
+      slots: options.concurrency ?? run.concurrency,
+      code: { episode, grader: graderOf(options) },
+    })
+  }
+
   /** Adds all tasks and says that no more come. */
-  async #submit<Task>(submission: Parameters<typeof submitTasks<Task>>[1]): Promise<void> {
+  async #submit<Task>(submission: Submission<Task>): Promise<void> {
     const { run: name, tasks, signal } = submission
     try {
       await submitTasks(this.#context, submission)
@@ -110,5 +180,33 @@ export class Rollouts {
     const parameters = { name }
     const { state } = await this.#context.http.json<RunView>('getRun', { parameters, signal })
     return state === 'cancelling' || state === 'finished'
+  }
+}
+
+function graderOf<Task>({ grade }: AttachOptions<Task>): Grader<Task> | undefined {
+  return grade && isFunctionGrade(grade) ? grade.run : undefined
+}
+
+function checkEpisode(episode: unknown): void {
+  if (typeof episode === 'function') return
+  const message = `the episode is ${describeValue(episode)}, not a function`
+  throw new SandlotError('invalid_request', message, { hint: 'Pass `async (context) => …`.' })
+}
+
+/** Without it each grade would fail in this process, one after another. */
+function checkBrings<Task>(
+  name: string,
+  needs: RunAttached['needs'],
+  options: AttachOptions<Task>,
+): void {
+  if (needs.grader && graderOf(options) === undefined) {
+    throw new SandlotError('invalid_request', `the run ${name} is graded by a function`, {
+      hint: 'Pass the grader as well: `attach(name, episode, { grade: { run: … } })`.',
+    })
+  }
+  if (!needs.episode) {
+    throw new SandlotError('invalid_request', `the run ${name} needs no episode function`, {
+      hint: 'Attach without one, to read its results and to put tasks to it.',
+    })
   }
 }

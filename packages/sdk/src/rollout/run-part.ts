@@ -11,9 +11,12 @@ export class RunPart {
   readonly #failed = new AbortController()
   readonly #releases: (() => void)[] = []
   #isTold = false
+  /** Whether the run ends with the block that has it, or this process only leaves. */
+  readonly cancels: boolean
 
   /** Fails with the first of these. */
-  constructor(...sources: (AbortSignal | undefined)[]) {
+  constructor(atEnd: 'cancels' | 'leaves', ...sources: (AbortSignal | undefined)[]) {
+    this.cancels = atEnd === 'cancels'
     for (const source of sources) {
       if (!source) continue
       const follow = () => this.fail(source.reason)

@@ -1,6 +1,10 @@
 import {
+  type EpisodeItem,
+  type EpisodeState,
+  type EpisodeView,
   type GroupsPage,
   LIMITS,
+  type Outcome,
   type ResultGroup,
   type ResultRow,
   type ResultsPage,
@@ -10,6 +14,7 @@ import {
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { isCode } from '../connection/failure.ts'
+import { pagesOf } from '../connection/pages.ts'
 import { joinSignals } from '../connection/signals.ts'
 import { refuseUnknown } from '../connection/unknown-option.ts'
 import { getBytes, getJson } from '../image/blob.ts'
@@ -28,19 +33,27 @@ export interface ResultsOptions extends Waiting {
   readonly from?: string
   /** Also the rows that the policy `drop` leaves out. */
   readonly dropped?: boolean
+  /** False: ends with what is there now. Default: waits until the run is over. */
+  readonly wait?: boolean
+}
+
+export interface EpisodesOptions extends Waiting {
+  readonly state?: EpisodeState
+  /** Only of those that are done. */
+  readonly outcome?: Outcome
 }
 
 const ROWS_PER_PAGE = 500
 
 /**
- * All episodes of one call. `for await (const row of run)` reads its results in the order of their completion, each episode
- * once; leaving the loop only stops reading. `await using` cancels what is not over.
+ * The episodes of one run. `for await (const row of run)` reads its results in the order of their completion, each episode
+ * once; leaving the loop only stops reading. The end of an `await using` block cancels what `map` started; any other run goes on.
  */
 export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   readonly name: string
   /** Resolves when the run exists; rejects with what was wrong with it. */
   readonly created: Promise<void>
-  readonly #context: ClientContext
+  protected readonly context: ClientContext
   readonly #part: RunPart
   /** Of the last batch. */
   #batchCursor: string | undefined
@@ -49,7 +62,7 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   constructor(context: ClientContext, name: string, created: Promise<void>, part: RunPart) {
     this.name = name
     this.created = created
-    this.#context = context
+    this.context = context
     this.#part = part
     this.created.catch(() => undefined)
   }
@@ -63,8 +76,8 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
    * work on it, rejects the read that waits.
    */
   async *results(options: ResultsOptions = {}): AsyncGenerator<ResultRow> {
-    refuseUnknown(options, ['from', 'dropped', 'signal'])
-    await this.#exists()
+    refuseUnknown(options, ['from', 'dropped', 'wait', 'signal'])
+    await this.exists()
     let after = options.from
     for (;;) {
       const query = { after, limit: ROWS_PER_PAGE }
@@ -73,7 +86,7 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
         after = row.cursor
         if (options.dropped || !row.dropped) yield row
       }
-      if (page.done) return
+      if (page.done || (options.wait === false && page.rows.length === 0)) return
     }
   }
 
@@ -83,14 +96,14 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
    */
   async *groups(options: GroupsOptions = {}): AsyncGenerator<ResultGroup> {
     refuseUnknown(options, ['from', 'all', 'signal'])
-    await this.#exists()
+    await this.exists()
     yield* eachGroup(this.#askGroups, options)
   }
 
   /** Waits for the next `count` complete groups: what one step of training takes. At the end of the run there are fewer, then none. */
   async batch(count: number, options: BatchOptions = {}): Promise<Batch> {
     refuseUnknown(options, ['from', 'signal'])
-    await this.#exists()
+    await this.exists()
     const from = options.from ?? this.#batchCursor
     const batch = await nextBatch(this.#askGroups, count, {
       ...options,
@@ -105,10 +118,10 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
    * `group.maxLag` those that lag too far behind it end as `cancelled_stale`.
    */
   async setPolicyVersion(version: number, options: Waiting = {}): Promise<RunView> {
-    await this.#exists()
+    await this.exists()
     const { signal } = options
     const parameters = { name: this.name }
-    return await this.#context.http.json<RunView>('setPolicyVersion', {
+    return await this.context.http.json<RunView>('setPolicyVersion', {
       ...{ parameters, json: { version }, signal },
     })
   }
@@ -123,17 +136,34 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   /** What an episode returned as `data`, also where it is too large to stand in its row. */
   async data(row: ResultRow, options: Waiting = {}): Promise<unknown> {
     if (row.dataBlob === null) return row.data
-    return await getJson(this.#context, row.dataBlob, options)
+    return await getJson(this.context, row.dataBlob, options)
   }
 
   /** What an episode left under this name; `log` are the lines of its log. Throws `not_found` where it left none. */
   async artifact(row: ResultRow, name: string, options: Waiting = {}): Promise<Uint8Array> {
     const found = row.artifacts.find((artifact) => artifact.name === name)
-    if (found) return await getBytes(this.#context, found.blob, options)
+    if (found) return await getBytes(this.context, found.blob, options)
     const names = row.artifacts.map((artifact) => artifact.name).join(', ')
     throw new SandlotError('not_found', `the episode ${row.key} left no artifact ${name}`, {
       hint: names === '' ? 'It left none at all.' : `It left: ${names}.`,
     })
+  }
+
+  /** Its episodes: those that are not done as they stand, then the others in the order of their results. */
+  async *episodes(options: EpisodesOptions = {}): AsyncGenerator<EpisodeItem> {
+    refuseUnknown(options, ['state', 'outcome', 'signal'])
+    await this.exists()
+    const { state, outcome, signal } = options
+    const waiting = signal ? { signal } : {}
+    const parameters = { name: this.name }
+    yield* pagesOf(this.context, 'listEpisodes', waiting, { state, outcome }, parameters)
+  }
+
+  /** One of them, by its key or its id: where it stands, what it waits for, how it ended. Throws `not_found`. */
+  async episode(key: string, { signal }: Waiting = {}): Promise<EpisodeView> {
+    await this.exists()
+    const parameters = { name: this.name, key }
+    return await this.context.http.json<EpisodeView>('getEpisode', { parameters, signal })
   }
 
   /** How it stands. */
@@ -164,13 +194,18 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   /** Removes a finished run with its results. */
   async delete({ signal }: Waiting = {}): Promise<void> {
     await this.created
-    await this.#context.http.send('deleteRun', { parameters: { name: this.name }, signal })
+    await this.context.http.send('deleteRun', { parameters: { name: this.name }, signal })
   }
 
-  /** Cancels what is not over. Throws a failure that nobody has met yet, so that none passes in silence. */
+  /** Leaves the run; cancels what is not over where `map` started it. Throws a failure that nobody has met yet, so that none passes in silence. */
   async [Symbol.asyncDispose](): Promise<void> {
     const untold = this.#part.takeUntold()
     this.#part.close()
+    if (this.#part.cancels) await this.#cancelIfThere()
+    if (untold) throw untold
+  }
+
+  async #cancelIfThere(): Promise<void> {
     const exists = await this.created.then(
       () => true,
       () => false,
@@ -181,11 +216,10 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
         if (!isCode(error, 'run_unknown')) throw error
       })
     }
-    if (untold) throw untold
   }
 
   /** Throws what was wrong with the run, or with this process's part in it. */
-  async #exists(): Promise<void> {
+  protected async exists(): Promise<void> {
     this.#part.check()
     try {
       await this.created
@@ -203,13 +237,13 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   async #page<Page extends { done: boolean }>(
     route: 'getResults' | 'getGroups',
     query: PageQuery,
-    { signal }: Waiting,
+    { signal, wait = true }: Waiting & { readonly wait?: boolean },
   ): Promise<Page> {
     using joined = joinSignals(signal, this.#part.failed)
     try {
-      const page = await this.#context.http.json<Page>(route, {
+      const page = await this.context.http.json<Page>(route, {
         parameters: { name: this.name },
-        query: { ...query, wait: LIMITS.waitMs },
+        query: { ...query, wait: wait ? LIMITS.waitMs : 0 },
         signal: joined.signal,
       })
       if (page.done) this.#part.close()
@@ -221,12 +255,12 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   }
 
   async #ask<T>(route: RunRoute, options: Waiting): Promise<T> {
-    await this.#exists()
+    await this.exists()
     return await this.#json<T>(route, options)
   }
 
   async #json<T>(route: RunRoute | 'cancelRun', { signal }: Waiting): Promise<T> {
-    return await this.#context.http.json<T>(route, { parameters: { name: this.name }, signal })
+    return await this.context.http.json<T>(route, { parameters: { name: this.name }, signal })
   }
 }
 

@@ -1,10 +1,16 @@
 /** From the options of `map` to the run's specification on the wire. */
-import { type GradeSpec, type RunCreateInput, runCreate } from '@sandlot/protocol'
+import {
+  type GradeSpec,
+  type RunAttachInput,
+  type RunCreateInput,
+  runCreate,
+} from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
 import { putBytes, putFile } from '../image/blob.ts'
-import { isDescribed, resolveImage } from '../image/resolve.ts'
+import { type ImageLike, isDescribed, resolveImage } from '../image/resolve.ts'
 import {
+  type AttachOptions,
   type BroughtContent,
   CONCURRENCY_DEFAULT,
   type CommandGrade,
@@ -22,39 +28,53 @@ export async function specificationOf<Task>(
   name: string,
   options: MapOptions<Task>,
 ): Promise<RunCreateInput> {
-  const {
-    signal,
-    onLog,
-    from,
-    concurrency,
-    key,
-    expected,
-    name: _,
-    grade,
-    group,
-    setup,
-    ...rest
-  } = options
-  const waiting = signal ? { signal } : {}
+  const { from, concurrency = CONCURRENCY_DEFAULT, artifacts } = options
+  const definition = await definitionOf(context, options)
   const specification = {
+    ...{ ...definition, name, kind: 'worker' as const, concurrency },
+    ...(artifacts ? { artifacts: [...artifacts] } : {}),
+  }
+  if (isDescribed(from)) {
+    refuseEarly(runCreate, { ...specification, from: 'described' })
+    refuseResources(options.resources)
+  }
+  return { ...specification, from: await startOf(context, from, options) }
+}
+
+/** What a process that attaches says that the run is. */
+export async function namedOf<Task>(
+  context: ClientContext,
+  options: AttachOptions<Task>,
+): Promise<RunAttachInput> {
+  const { from } = options
+  const definition = await definitionOf(context, options)
+  if (from === undefined) return definition
+  return { ...definition, from: await startOf(context, from, options) }
+}
+
+/** What of the options makes a run, but for what it starts from. */
+async function definitionOf<Task>(context: ClientContext, options: AttachOptions<Task>) {
+  const { signal, onLog, from, concurrency, key, expected, grade, group, setup, ...rest } = options
+  const waiting = signal ? { signal } : {}
+  return {
     ...rest,
-    name,
-    kind: 'worker',
-    concurrency: concurrency ?? CONCURRENCY_DEFAULT,
     ...(setup
       ? { setup: setup.map((command) => (typeof command === 'string' ? command : [...command])) }
       : {}),
     ...(group ? { group: groupOf(group) } : {}),
     ...(grade ? { grade: await gradeOf(context, grade, waiting) } : {}),
-  } as const
-  if (isDescribed(from)) {
-    refuseEarly(runCreate, { ...specification, from: 'described' })
-    refuseResources(rest.resources)
   }
-  return {
-    ...specification,
-    from: await resolveImage(context, from, { ...waiting, ...(onLog ? { onLog } : {}) }),
-  }
+}
+
+async function startOf<Task>(
+  context: ClientContext,
+  from: ImageLike,
+  { signal, onLog }: AttachOptions<Task>,
+): Promise<string> {
+  return await resolveImage(context, from, {
+    ...(signal ? { signal } : {}),
+    ...(onLog ? { onLog } : {}),
+  })
 }
 
 function groupOf<Task>({ by, ...rest }: GroupOptions<Task>) {

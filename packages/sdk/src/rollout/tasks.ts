@@ -14,6 +14,25 @@ export interface TaskSource<Task> {
 export async function openTasks<Task>(
   tasks: Iterable<Task> | AsyncIterable<Task>,
 ): Promise<TaskSource<Task>> {
+  const source = sourceOf(tasks)
+  let first: IteratorResult<Task> | undefined = await source.next()
+  if (first.done) {
+    throw new SandlotError('invalid_request', 'there are no tasks', {
+      hint: 'Pass at least one task; where a filter left none, there is nothing to run.',
+    })
+  }
+  return {
+    async next() {
+      const next = first ?? (await source.next())
+      first = undefined
+      return next
+    },
+    close: source.close,
+  }
+}
+
+/** Opens the tasks, of which there may be none. Throws `invalid_request`. */
+export function sourceOf<Task>(tasks: Iterable<Task> | AsyncIterable<Task>): TaskSource<Task> {
   if (!isIterable(tasks)) {
     const what = `the tasks are ${describeValue(tasks)}, not an array or another iterable`
     throw new SandlotError('invalid_request', what, {
@@ -22,18 +41,8 @@ export async function openTasks<Task>(
   }
   const iterator =
     Symbol.asyncIterator in tasks ? tasks[Symbol.asyncIterator]() : tasks[Symbol.iterator]()
-  let first: IteratorResult<Task> | undefined = await iterator.next()
-  if (first.done) {
-    throw new SandlotError('invalid_request', 'there are no tasks', {
-      hint: 'Pass at least one task; where a filter left none, there is nothing to run.',
-    })
-  }
   return {
-    async next() {
-      const next = first ?? (await iterator.next())
-      first = undefined
-      return next
-    },
+    next: async () => await iterator.next(),
     close: async () => void (await iterator.return?.()),
   }
 }

@@ -1,8 +1,10 @@
 import type { InputBody } from '@sandlot/core'
 import type { Clock, Engine } from '@sandlot/engine'
 import {
+  type EpisodeView,
   type GroupsPage,
   type ResultsPage,
+  type RunAttached,
   type RunReport,
   type RunView,
   SandlotError,
@@ -12,10 +14,15 @@ import { toSandlotError } from '../failure.ts'
 import { createNameLock } from '../name-lock.ts'
 import type { NodePort } from '../node/port.ts'
 import { announce } from './announce.ts'
+import { checkNamed, type Named, needsOf } from './attach-run.ts'
 import { type CapacityShares, openCapacityShares } from './capacity-shares.ts'
 import { createRun } from './create-run.ts'
 import { openDeadlines } from './deadlines.ts'
+import { deleteRun } from './delete-run.ts'
+import { type EpisodePage, type EpisodesQuery, getEpisode, listEpisodes } from './episodes.ts'
+import { type FoundRun, findRun, onLive, viewOfFound } from './find-run.ts'
 import { giveUpAll } from './give-up.ts'
+import type { SandboxKeeper } from './leaving.ts'
 import { listRuns } from './list-runs.ts'
 import type { LiveRun } from './live-run.ts'
 import { openNodeWatch } from './node-watch.ts'
@@ -34,23 +41,23 @@ import type {
   WorkerWire,
 } from './port.ts'
 import { putTasks } from './put-tasks.ts'
-import { type FoundRun, pageOfGroups, pageOfResults } from './read-results.ts'
+import { pageOfGroups, pageOfResults } from './read-results.ts'
 import { beingReadBack, unknownRun } from './refusals.ts'
 import { openRegistry, type Registry } from './registry.ts'
-import { RunStopped } from './run-actor.ts'
-import { allRecords, findRecord, saveVersion } from './run-record.ts'
-import { dropOrphans, dropRun } from './run-streams.ts'
+import { allRecords, saveVersion } from './run-record.ts'
+import { dropOrphans } from './run-streams.ts'
 import type { CoordinatorServices } from './services.ts'
 import { tellStoodStill } from './stood-still.ts'
 import { recordKey } from './streams.ts'
 import { openTaskCache } from './task-store.ts'
-import { reportOf, viewOf } from './views.ts'
+import { reportOf } from './views.ts'
 import { OVER } from './worker-streams.ts'
 
 export interface CoordinatorOptions {
   readonly engine: Engine
   readonly node: NodePort
   readonly clock: Clock
+  readonly keeper: SandboxKeeper
   /** Digest of an image; undefined where there is none of this id. */
   imageDigest(image: string): Promise<string | undefined>
   /** For the daemon's log: something of ours failed, and is tried again. */
@@ -120,6 +127,15 @@ export class Coordinator implements CoordinatorPort {
     return this.#call(async () => this.#viewOf(await this.#find(project, name)))
   }
 
+  attachRun(project: string, name: string, named: Named): Promise<RunAttached> {
+    const { imageDigest } = this.#services
+    return this.#call(async () => {
+      const found = await this.#find(project, name)
+      checkNamed(found, named, named.from && (await imageDigest(named.from)))
+      return { run: this.#viewOf(found), needs: needsOf(found.record.specification) }
+    })
+  }
+
   putTasks(project: string, name: string, tasks: readonly TaskPut[]) {
     return this.#onLive(project, name, async (live) => {
       if (live === undefined) throw new SandlotError('run_closed', 'the run is over')
@@ -157,20 +173,10 @@ export class Coordinator implements CoordinatorPort {
   }
 
   deleteRun(project: string, name: string): Promise<void> {
-    const { engine } = this.#services
     return this.#call(() =>
-      this.#names.with(recordKey(project, name), async () => {
-        await this.#registry.settled(project, name)
-        const stored = await findRecord(engine.kv, project, name)
-        if (stored === undefined) throw unknownRun(name)
-        if (stored.record.finished === null) {
-          throw new SandlotError('run_exists', `the run ${name} is not finished`, {
-            hint: 'Cancel it first, and wait until it is finished.',
-          })
-        }
-        await engine.kv.delete(recordKey(project, name), { expect: stored.revision })
-        await dropRun(engine, stored.record)
-      }),
+      this.#names.with(recordKey(project, name), () =>
+        deleteRun(this.#services, this.#registry, project, name),
+      ),
     )
   }
 
@@ -192,6 +198,16 @@ export class Coordinator implements CoordinatorPort {
   ): Promise<GroupsPage> {
     const find = () => this.#find(project, name)
     return this.#call(() => pageOfGroups(this.#services, find, query, wait))
+  }
+
+  listEpisodes(project: string, name: string, query: EpisodesQuery): Promise<EpisodePage> {
+    const { log } = this.#services.engine
+    return this.#call(async () => listEpisodes(log, await this.#find(project, name), query))
+  }
+
+  getEpisode(project: string, name: string, episode: string): Promise<EpisodeView> {
+    const { log } = this.#services.engine
+    return this.#call(async () => getEpisode(log, await this.#find(project, name), episode))
   }
 
   getReport(project: string, name: string): Promise<RunReport> {
@@ -238,20 +254,12 @@ export class Coordinator implements CoordinatorPort {
     this.#services.deadlines.close()
   }
 
-  /** The run in the coordinator's hands, or the record of one that is over. */
-  async #find(project: string, name: string): Promise<FoundRun> {
-    const live = this.#registry.find(project, name)
-    if (live) return { record: live.record, live }
-    const stored = await findRecord(this.#services.engine.kv, project, name)
-    if (stored === undefined) throw unknownRun(name)
-    if (stored.record.finished === null) throw beingReadBack(name)
-    return { record: stored.record, live: undefined }
+  #find(project: string, name: string): Promise<FoundRun> {
+    return findRun(this.#services, this.#registry, project, name)
   }
 
-  #viewOf({ record, live }: FoundRun): RunView {
-    if (live) return viewOf(live, this.#services.clock.now())
-    if (record.finished === null) throw beingReadBack(record.name)
-    return record.finished.view
+  #viewOf(found: FoundRun): RunView {
+    return viewOfFound(found, this.#services.clock.now())
   }
 
   /** Resolves once what the input led to is durable. For a run that is over there is nothing left to do. */
@@ -266,24 +274,12 @@ export class Coordinator implements CoordinatorPort {
     })
   }
 
-  /** Looks the run up again where it was let go of meanwhile: it is over then, or was read back. */
   #onLive<T>(
     project: string,
     name: string,
     work: (live: LiveRun | undefined, found: FoundRun) => Promise<T>,
   ): Promise<T> {
-    return this.#call(async () => {
-      for (;;) {
-        const found = await this.#find(project, name)
-        try {
-          return await work(found.live, found)
-        } catch (error) {
-          if (!(error instanceof RunStopped)) throw error
-          await this.#registry.settled(project, name)
-          if (this.#registry.find(project, name) === found.live) throw beingReadBack(name)
-        }
-      }
-    })
+    return this.#call(() => onLive(this.#services, this.#registry, { project, name }, work))
   }
 
   async #call<T>(work: () => Promise<T>): Promise<T> {

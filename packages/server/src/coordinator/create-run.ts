@@ -1,4 +1,5 @@
 import { newId, SandlotError } from '@sandlot/protocol'
+import { isSnapshotOf } from './ids.ts'
 import type { CreatedRun, RunRequest } from './port.ts'
 import type { Registry } from './registry.ts'
 import { findRecord, type RunRecord, type StoredRecord, saveRecord } from './run-record.ts'
@@ -23,6 +24,7 @@ export async function createRun(
   if (stored.record.finished !== null && request.ifExists === 'replace') {
     const created = await begin(services, registry, wanted, stored)
     await dropRun(engine, stored.record)
+    await services.keeper.forget(project, (snapshot) => isSnapshotOf(stored.record.id, snapshot))
     return created
   }
   if (stored.record.digest !== wanted.digest) throw differs(stored.record, wanted)

@@ -14,6 +14,16 @@ export function sandboxId(run: string, { episode, attempt }: AttemptOf): string 
   return `${ID_PREFIXES.sandbox}_${runPart(run, 10)}${digits(episode, 6)}${digits(attempt, 4)}`
 }
 
+/** The snapshot of an attempt's sandbox. */
+export function snapshotId(run: string, { episode, attempt }: AttemptOf): string {
+  return `${ID_PREFIXES.snapshot}_${runPart(run, 10)}${digits(episode, 6)}${digits(attempt, 4)}`
+}
+
+/** Whether a snapshot may be one of this run's sandboxes. */
+export function isSnapshotOf(run: string, snapshot: string): boolean {
+  return labelOf(snapshot, ID_PREFIXES.snapshot)?.startsWith(runPart(run, 10)) === true
+}
+
 /** The attempt that a sandbox's id was computed for, if it is one of this run. */
 export function attemptOfSandbox(run: string, sandbox: string): AttemptOf | undefined {
   const label = labelOf(sandbox, ID_PREFIXES.sandbox)

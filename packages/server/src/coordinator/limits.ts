@@ -45,6 +45,9 @@ export const COORDINATOR_LIMITS = {
   resultBytes: 192 * 2 ** 10,
   causeCharactersCut: 200,
   resultPageBytes: 4 * 2 ** 20,
+  /** Rows that are looked through at once for one of a key, and pages of rows that one page of episodes may take. */
+  rowsLookedAt: 500,
+  episodePagesRead: 8,
   /** Cursors of one run of which it is remembered how many rows they stand for. */
   readMarks: 256,
   /** Readers that wait for one run's next result. */
@@ -54,6 +57,9 @@ export const COORDINATOR_LIMITS = {
   appendRetryMs: 250,
   /** How long the node is asked for a release before core is told that it is not confirmed. */
   releaseMs: 25_000,
+  /** How long collecting an attempt's files may take, and keeping all of them: together less than core waits for. */
+  collectMs: 45_000,
+  keepMs: 60_000,
   /** How long a daemon that stops waits until it is recorded that attempts are given up. */
   giveUpMs: 5_000,
   /** How long opening the grade world and bringing the files may take before the platform has failed. */

@@ -18,6 +18,7 @@ import { EventJournal } from './event-journal.ts'
 import { createBatchDecoder } from './event-record.ts'
 import { type Grading, openGrading } from './grading.ts'
 import { leaseId } from './ids.ts'
+import type { SandboxKeeper } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { createPulse, type Pulse } from './pulse.ts'
 import { openReadMarks, type ReadMarks } from './read-marks.ts'
@@ -63,6 +64,7 @@ export interface RunServices {
   readonly clock: Clock
   readonly deadlines: Deadlines
   readonly taskCache: TaskCache
+  readonly keeper: SandboxKeeper
   /** What the daemon's metrics count. */
   readonly counters: { done: number }
   readonly stage: Stage
@@ -126,7 +128,7 @@ function startRun(
   tasks: TaskStore,
   first: Step | undefined,
 ): LiveRun {
-  const { engine, node, clock, deadlines, signal, warn } = services
+  const { engine, node, clock, deadlines, keeper, signal, warn } = services
   const failed = (error: unknown) => services.failed(live, error)
   const journal = new EventJournal({
     log: engine.log,
@@ -160,8 +162,9 @@ function startRun(
     perform: (effects) => perform(effects),
     failed,
   })
-  const workers = new WorkerStreams({ actor, keepBlob: (blob) => pinBlob(engine, record, blob) })
-  const work = { record, node, clock, signal, actor, warn }
+  const keepBlob = (blob: string) => pinBlob(engine, record, blob)
+  const workers = new WorkerStreams({ actor, keepBlob })
+  const work = { record, node, clock, keeper, keepBlob, signal, actor, warn }
   const perform = performer({
     ...{ actor, workers, results, tasks, failed },
     sandboxes: openSandboxes(work),

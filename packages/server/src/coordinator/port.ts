@@ -7,8 +7,10 @@
  * - Cursors are opaque text.
  */
 import type {
+  EpisodeView,
   GroupsPage,
   ResultsPage,
+  RunAttached,
   RunCreate,
   RunReport,
   RunState,
@@ -18,6 +20,8 @@ import type {
   WorkerEventFromServer,
 } from '@sandlot/protocol'
 import type { AcquireRequest } from '../node/port.ts'
+import type { Named } from './attach-run.ts'
+import type { EpisodePage, EpisodesQuery } from './episodes.ts'
 
 /** Saved memory that a start begins with. */
 export type RunMemory = Pick<AcquireRequest, 'checkpoint' | 'coldInstead' | 'onRestore'>
@@ -42,6 +46,8 @@ export interface CoordinatorPort extends AsyncDisposable {
   /** In order of name. `next` is the cursor of the next page, null on the last. */
   listRuns(project: string, query: ListRuns, wait?: Wait): Promise<RunPage>
   getRun(project: string, name: string, wait?: Wait): Promise<RunView>
+  /** Refused with `run_differs` where the run is not what is named. */
+  attachRun(project: string, name: string, named: Named, wait?: Wait): Promise<RunAttached>
   /**
    * Adds tasks, at most `LIMITS.tasksPerRequest`; `known` are those that were there with the same content.
    * Nothing is added when one of them is refused: `task_conflict`, `run_closed`, `blob_unknown`. An empty list is fine.
@@ -67,6 +73,15 @@ export interface CoordinatorPort extends AsyncDisposable {
   getResults(project: string, name: string, query: ResultsQuery, wait?: Wait): Promise<ResultsPage>
   /** The same of groups, with the rows that count in them. Refused with `invalid_request` for a run without groups. */
   getGroups(project: string, name: string, query: ResultsQuery, wait?: Wait): Promise<GroupsPage>
+  /** A page of its episodes; `next` is the cursor of the next one, null on the last. */
+  listEpisodes(
+    project: string,
+    name: string,
+    query: EpisodesQuery,
+    wait?: Wait,
+  ): Promise<EpisodePage>
+  /** By key or id. Refused with `not_found`. */
+  getEpisode(project: string, name: string, episode: string, wait?: Wait): Promise<EpisodeView>
   getReport(project: string, name: string, wait?: Wait): Promise<RunReport>
 
   /**

@@ -8,19 +8,13 @@ import {
   type ResultsPage,
   SandlotError,
 } from '@sandlot/protocol'
+import type { FoundRun } from './find-run.ts'
 import type { LiveRun } from './live-run.ts'
 import type { ResultsQuery, Wait } from './port.ts'
 import type { ReadMarks } from './read-marks.ts'
-import type { RunRecord } from './run-record.ts'
 import type { CoordinatorServices } from './services.ts'
 import { readGroups, readRows, type Stored, type StoredQuery } from './stored-results.ts'
 import { groupStream, type RunAddress, resultStream } from './streams.ts'
-
-/** A live run, or the record of one that is over. */
-export interface FoundRun {
-  readonly record: RunRecord
-  readonly live: LiveRun | undefined
-}
 
 /** `find` looks the run up, also after a wait. */
 export type FindRun = () => Promise<FoundRun>

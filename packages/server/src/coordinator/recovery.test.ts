@@ -40,6 +40,7 @@ function start({ clock, node, warnings }: World, crash: CrashSwitch): Coordinato
     engine: crash.wrap(engine),
     node: crash.wrap(node),
     clock: crash.wrapClock(clock),
+    keeper: { keep: async () => {}, forget: async () => {} },
     imageDigest: async () => 'sha256:image',
     warn: (message, error) => warnings.push(`${message}: ${String(error)}`),
   })

@@ -4,6 +4,7 @@ import { argvOf, type PhaseNetwork, SandlotError } from '@sandlot/protocol'
 import { endedHow } from '../node/ended-how.ts'
 import type { NodePort } from '../node/port.ts'
 import { execId, sandboxId } from './ids.ts'
+import { type SandboxKeeper, takeWhatIsLeft } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
@@ -22,6 +23,9 @@ export interface SandboxWork {
   readonly record: RunRecord
   readonly node: NodePort
   readonly clock: Clock
+  readonly keeper: SandboxKeeper
+  /** Keeps a blob for as long as the run. */
+  keepBlob(digest: string): Promise<void>
   /** Aborts when the coordinator stops: what was begun goes on, and is asked for again. */
   readonly signal: AbortSignal
   readonly actor: RunActor
@@ -105,6 +109,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     const { episode, attempt } = effect
     const sandbox = sandboxId(record.id, effect)
     try {
+      const left = effect.leaves ? await takeWhatIsLeft(work, effect) : undefined
       const ended = await node.release(
         { sandbox, reason: RELEASED },
         { signal, timeoutMs: COORDINATOR_LIMITS.releaseMs },
@@ -113,6 +118,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
         type: 'torn_down',
         ...{ episode, attempt, sandbox: effect.sandbox },
         ...{ flags: ended.flags, usage: usageOf(ended) },
+        ...(left ? { left } : {}),
         ...(isReleased(ended) ? {} : { fate: fateOf(ended, record) }),
       })
     } catch (error) {

@@ -5,6 +5,7 @@ import {
   type GradeSpec,
   type GroupRule,
   type HedgeRule,
+  type KeepRule,
   type PhaseNetwork,
   RETRY_DEFAULTS,
   type Resources,
@@ -40,6 +41,10 @@ export interface Specification {
   readonly ahead: number | null
   readonly version: string
   readonly tags: Readonly<Record<string, string>>
+  /** Patterns of files that become artifacts; absent: none. */
+  readonly artifacts?: readonly string[]
+  /** Absent: the files of no sandbox are kept. */
+  readonly keep?: KeepRule
 }
 
 export interface Timeouts {
@@ -52,7 +57,9 @@ export interface Timeouts {
 }
 
 /** What two runs of one name may differ in and still be the same run. */
-const OUTSIDE_DIGEST = new Set<keyof Specification>(['image', 'concurrency', 'ahead', 'tags'])
+const OUTSIDE_DIGEST = new Set<keyof Specification>([
+  ...(['image', 'concurrency', 'ahead', 'tags', 'artifacts', 'keep'] as const),
+])
 
 /** Completes what a caller sent. `invalid_request` where its parts contradict one another. */
 export function completeSpecification(run: RunRequest, imageDigest: string): Specification {
@@ -77,6 +84,8 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     ahead: run.ahead ?? null,
     version: run.version ?? '',
     tags: run.tags ?? {},
+    ...(run.artifacts ? { artifacts: run.artifacts } : {}),
+    ...(run.keep ? { keep: run.keep } : {}),
   }
   const sizeBytes = Buffer.byteLength(JSON.stringify(specification))
   if (sizeBytes > COORDINATOR_LIMITS.specificationBytes) {
@@ -95,7 +104,7 @@ export function policyOf(run: {
   readonly specification: Specification
 }): RunPolicy {
   const { concurrency, timeoutMs, retry, setup, grade, group, hedge, ...more } = run.specification
-  const { policy, tags, imageDigest, ahead } = more
+  const { policy, tags, imageDigest, ahead, artifacts, keep } = more
   const { total, ...timeout } = timeoutMs
   return compileRun(
     {
@@ -105,6 +114,8 @@ export function policyOf(run: {
       ...(group === undefined ? {} : { group }),
       ...(hedge === undefined ? {} : { hedge }),
       ...(ahead === null ? {} : { ahead }),
+      ...(artifacts === undefined ? {} : { artifacts: [...artifacts] }),
+      ...(keep === undefined ? {} : { keep }),
     },
     { run: run.id, from: imageDigest },
   )

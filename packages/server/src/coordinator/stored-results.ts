@@ -63,6 +63,33 @@ export async function countThrough(log: Log, stream: string, cursor: string): Pr
   }
 }
 
+/** The row of an episode, by its id where that is known, or else by its key: then all are looked through. */
+export async function findRow(
+  log: Log,
+  run: RunAddress,
+  { name, episode }: { readonly name: string; readonly episode: string | undefined },
+): Promise<ResultRow | undefined> {
+  const stream = resultStream(run)
+  const [byId] = episode === undefined ? [] : await log.find(stream, [episode])
+  if (byId) return decodeRow(byId)
+  const written = Buffer.from(`"key":${JSON.stringify(name)}`)
+  for (let after: string | undefined; ; ) {
+    const page = await read(log, stream, {
+      limit: COORDINATOR_LIMITS.rowsLookedAt,
+      ...(after === undefined ? {} : { after }),
+    })
+    for (const record of page) {
+      // Whatever else says so is told by the row itself.
+      const mayBe = Buffer.from(record.bytes.buffer, record.bytes.byteOffset, record.bytes.length)
+      if (!mayBe.includes(written)) continue
+      const row = decodeRow(record)
+      if (row.key === name) return row
+    }
+    after = page.at(-1)?.position
+    if (after === undefined) return undefined
+  }
+}
+
 /** The rows of a group were durable before it was: they are there, as long as the group is. */
 async function findRows(
   log: Log,

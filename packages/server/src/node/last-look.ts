@@ -1,6 +1,7 @@
-import type { Sandbox } from '@sandlot/runtime'
+import type { Sandbox, Usage } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
+import type { NodeParts } from './sandboxes.ts'
 
 /** What the writable layers hold, 0 where nobody says; and limits that were met without news of it. */
 export async function diskUse(entry: Entry, sandbox: Sandbox): Promise<number> {
@@ -11,4 +12,18 @@ export async function diskUse(entry: Entry, sandbox: Sandbox): Promise<number> {
   } catch {
     return 0
   }
+}
+
+/** What a living sandbox uses now; undefined where it can't be told. */
+export async function usageNow(
+  { driver }: Pick<NodeParts, 'driver'>,
+  entry: Entry,
+): Promise<Usage | undefined> {
+  const { sandbox } = entry
+  if (!sandbox) return undefined
+  const [usage, diskBytes] = await Promise.all([
+    driver.usage(sandbox).catch(() => undefined),
+    diskUse(entry, sandbox),
+  ])
+  return usage && { ...usage, diskBytes: Math.max(diskBytes, usage.diskBytes) }
 }

@@ -13,6 +13,7 @@ import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import { canRestore, type SavedOf } from './can-restore.ts'
 import type { Checkpoints } from './checkpoints.ts'
+import { type CollectedFiles, type CollectFilesRequest, collectFiles } from './collect-files.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
 import { DiskRoom } from './disk-room.ts'
@@ -22,7 +23,7 @@ import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
-import { diskUse } from './last-look.ts'
+import { usageNow } from './last-look.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { enterPhase } from './networks.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
@@ -208,6 +209,12 @@ export class Node implements NodePort {
     await putFiles(lent, request, { engine, signal: waitSignal(wait) ?? NEVER })
   }
 
+  async collectFiles(request: CollectFilesRequest, wait?: NodeWait): Promise<CollectedFiles> {
+    using lent = await this.sandboxes.lend(request.sandbox)
+    const { blobs } = this.#parts.engine
+    return await collectFiles(lent, request, { blobs, signal: waitSignal(wait) ?? NEVER })
+  }
+
   async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {
     const entry = this.sandboxes.entries.get(sandbox)
     return entry?.view() ?? this.endingsKnown.find(sandbox, this.#parts.clock.now())?.ended
@@ -228,14 +235,8 @@ export class Node implements NodePort {
   }
 
   /** What a living sandbox uses now; undefined where it can't be told. */
-  async usage(entry: Entry): Promise<Usage | undefined> {
-    const { sandbox } = entry
-    if (!sandbox) return undefined
-    const [usage, diskBytes] = await Promise.all([
-      this.#parts.driver.usage(sandbox).catch(() => undefined),
-      diskUse(entry, sandbox),
-    ])
-    return usage && { ...usage, diskBytes: Math.max(diskBytes, usage.diskBytes) }
+  usage(entry: Entry): Promise<Usage | undefined> {
+    return usageNow(this.#parts, entry)
   }
 
   async capacity(resources: Resources): Promise<NodeCapacity> {

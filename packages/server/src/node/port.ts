@@ -23,6 +23,7 @@ import type {
   SandboxState,
   Tags,
 } from '@sandlot/protocol'
+import type { CollectedFiles, CollectFilesRequest } from './collect-files.ts'
 
 export interface NodePort {
   /** Name of the node. */
@@ -73,6 +74,12 @@ export interface NodePort {
 
   /** Writes files whose contents are blobs, with missing directories. Asked again it writes them again. `blob_unknown`. */
   putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void>
+
+  /**
+   * Stores the files of the world `main` whose paths match, as blobs. What can't be had is told and fails nothing; when the wait is over
+   * it gives what it has.
+   */
+  collectFiles(request: CollectFilesRequest, wait?: NodeWait): Promise<CollectedFiles>
 
   /** The sandbox as it stands, or how it ended; undefined where the node knows nothing of it. */
   find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined>

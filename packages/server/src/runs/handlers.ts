@@ -8,6 +8,7 @@ type RunRoutes =
   | 'createRun'
   | 'listRuns'
   | 'getRun'
+  | 'attachRun'
   | 'putTasks'
   | 'closeRun'
   | 'cancelRun'
@@ -18,6 +19,8 @@ type RunRoutes =
   | 'getResults'
   | 'getGroups'
   | 'getReport'
+  | 'listEpisodes'
+  | 'getEpisode'
 
 /** Runs: all of it is the coordinator's. */
 export function runHandlers(
@@ -36,6 +39,18 @@ export function runHandlers(
       coordinator.listRuns(caller.project, defined(query), { signal }),
     getRun: ({ caller, params, signal }) =>
       coordinator.getRun(caller.project, nameOf(params), { signal }),
+    attachRun: async ({ caller, params, body }) => {
+      const name = nameOf(params)
+      if (body.from === undefined) return await coordinator.attachRun(caller.project, name, body)
+      using start = await startPoints.resolve(caller.project, body.from)
+      const { image: from, checkpoint, coldInstead, onRestore, ...rest } = startOf(start, body)
+      const memory = defined({ checkpoint, coldInstead, onRestore })
+      const saved = checkpoint === undefined ? {} : { memory }
+      // What a start has by itself is named only where the caller did.
+      const completed = Object.entries(rest).filter(([option]) => option in body)
+      const named = { ...body, ...Object.fromEntries(completed), from, ...saved }
+      return await coordinator.attachRun(caller.project, name, named)
+    },
     // Once begun, a change is finished, also for a client that is gone.
     putTasks: ({ caller, params, body }) =>
       coordinator.putTasks(caller.project, nameOf(params), body.tasks),
@@ -59,6 +74,10 @@ export function runHandlers(
       const wanted = defined({ after, limit, waitMs })
       return coordinator.getGroups(caller.project, nameOf(params), wanted, { signal })
     },
+    listEpisodes: ({ caller, params, query, signal }) =>
+      coordinator.listEpisodes(caller.project, nameOf(params), defined(query), { signal }),
+    getEpisode: ({ caller, params, signal }) =>
+      coordinator.getEpisode(caller.project, nameOf(params), params.key ?? '', { signal }),
     getReport: ({ caller, params, signal }) =>
       coordinator.getReport(caller.project, nameOf(params), { signal }),
   }

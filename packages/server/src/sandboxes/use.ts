@@ -29,7 +29,14 @@ export async function withSandbox<T>(
   }
 }
 
-export async function lendFor(node: Node, { params, caller, signal }: SandboxCall): Promise<Lent> {
+export async function lendFor(
+  node: Node,
+  {
+    params,
+    caller,
+    signal,
+  }: Pick<SandboxCall, 'params' | 'signal'> & { readonly caller: Pick<Caller, 'project'> },
+): Promise<Lent> {
   return await node.sandboxes.lend(sandboxIdOf(params.id), { project: caller.project, signal })
 }
 

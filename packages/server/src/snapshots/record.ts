@@ -37,6 +37,8 @@ export const snapshotRecord = z.object({
   /** What of its sandbox's files it doesn't have. */
   warnings: z.array(z.string()).exactOptional(),
   hidden: z.boolean().optional(),
+  /** It is removed when this time has come. */
+  untilMs: z.number().exactOptional(),
   /** Of the kind `memory`. */
   memory: memoryRecord.optional(),
 })

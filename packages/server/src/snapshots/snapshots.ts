@@ -139,6 +139,11 @@ export class Snapshots {
       .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
   }
 
+  /** Those whose time is over. */
+  past(nowMs: number): SnapshotRecord[] {
+    return [...this.#records.values()].filter(({ untilMs }) => (untilMs ?? nowMs) < nowMs)
+  }
+
   /**
    * Forgets a snapshot and removes the image that nothing else has. Sandboxes that were started from it go on, and keep its files until
    * they end; what is about to start from it still comes up. Throws `snapshot_in_use` without `force` while something was started from it,
@@ -173,7 +178,7 @@ export class Snapshots {
     if (!this.#uses.has(id)) await this.#letGo(record)
   }
 
-  async view({ memory, ...record }: SnapshotRecord): Promise<SnapshotView> {
+  async view({ memory, untilMs: _, ...record }: SnapshotRecord): Promise<SnapshotView> {
     if (memory === undefined) return record
     const { runtime, cpuFeatures, resources, onRestore } = memory
     const needs = { runtime, cpuFeatures, resources }

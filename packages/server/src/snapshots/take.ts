@@ -19,8 +19,8 @@ export interface SnapshotServices {
  */
 export async function takeFilesystem(
   services: SnapshotServices,
-  call: SandboxCall,
-  body: SnapshotCreate,
+  call: TakeCall,
+  body: SnapshotBody,
   id = newId('snapshot'),
 ): Promise<SnapshotRecord> {
   using lent = await lendFor(services.node, call)
@@ -31,9 +31,19 @@ export async function takeFilesystem(
   }
 }
 
+/** Of a request, or of the daemon itself. */
+type TakeCall = Pick<SandboxCall, 'params' | 'signal'> & {
+  readonly caller: Pick<SandboxCall['caller'], 'project'>
+}
+
+interface SnapshotBody extends SnapshotCreate {
+  /** When it is removed. Default: never. */
+  readonly untilMs?: number
+}
+
 interface Taking {
-  readonly call: SandboxCall
-  readonly body: SnapshotCreate
+  readonly call: TakeCall
+  readonly body: SnapshotBody
   readonly id: string
   readonly lent: Lent
 }
@@ -42,7 +52,7 @@ async function take(
   services: SnapshotServices,
   { call, body, id, lent }: Taking,
 ): Promise<SnapshotRecord> {
-  const { name, tags = {}, exclude = [], hidden } = body
+  const { name, tags = {}, exclude = [], hidden, untilMs } = body
   const { from, image, sizeBytes, warnings } = await takeFiles(services, lent, exclude, call.signal)
   return await services.snapshots.add({
     id,
@@ -57,6 +67,7 @@ async function take(
     createdAtMs: services.now(),
     ...(warnings.length > 0 ? { warnings } : {}),
     ...(hidden ? { hidden } : {}),
+    ...(untilMs === undefined ? {} : { untilMs }),
   })
 }
 

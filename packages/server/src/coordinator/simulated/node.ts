@@ -1,4 +1,5 @@
 import { type SandboxEnding, SandlotError } from '@sandlot/protocol'
+import type { CollectedFiles, CollectFilesRequest } from '../../node/collect-files.ts'
 import type {
   AcquireRequest,
   EnterPhaseRequest,
@@ -21,6 +22,7 @@ export interface SimulatedNodeOptions {
   onAcquire?(request: AcquireRequest): void | Promise<void>
   /** Runs a command; by default everything exits with 0. */
   onExec?(request: NodeExecRequest): Partial<NodeExecEnd> | Promise<Partial<NodeExecEnd>>
+  onCollect?(request: CollectFilesRequest): CollectedFiles | Promise<CollectedFiles>
   onOpenGradeWorld?(sandbox: string, world: GraderWorld): void | Promise<void>
 }
 
@@ -111,6 +113,11 @@ export class SimulatedNode implements NodePort {
   async putFiles(request: PutFilesRequest): Promise<void> {
     this.#mustLive(request.sandbox)
     this.files.push(request)
+  }
+
+  async collectFiles(request: CollectFilesRequest): Promise<CollectedFiles> {
+    this.#mustLive(request.sandbox)
+    return (await this.#options.onCollect?.(request)) ?? { artifacts: [], leftOut: [] }
   }
 
   async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Engine, openSqliteEngine } from '@sandlot/engine'
 import type { ResultRow, RunCreate, RunView, TaskPut } from '@sandlot/protocol'
 import { Coordinator } from '../coordinator.ts'
+import type { KeepRequest, SandboxKeeper } from '../leaving.ts'
 import { createManualClock, type ManualClock } from './clock.ts'
 import { SimulatedNode, type SimulatedNodeOptions } from './node.ts'
 import { until } from './settle.ts'
@@ -17,6 +18,8 @@ export interface Simulation extends AsyncDisposable {
   readonly coordinator: Coordinator
   /** What the daemon's log would say. */
   readonly warnings: string[]
+  /** Sandboxes whose files are kept. */
+  readonly kept: readonly KeepRequest[]
   /** Stops the coordinator and starts another one on the same engine and node. */
   restart(): Promise<Coordinator>
   view(run: string): Promise<RunView>
@@ -24,17 +27,30 @@ export interface Simulation extends AsyncDisposable {
   results(run: string): Promise<ResultRow[]>
 }
 
-export async function simulate(options: SimulatedNodeOptions = {}): Promise<Simulation> {
+export async function simulate(
+  options: SimulatedNodeOptions & { onKeep?(request: KeepRequest): void | Promise<void> } = {},
+): Promise<Simulation> {
   const directory = await mkdtemp(join(tmpdir(), 'coordinator-'))
   const engine = await openSqliteEngine({ directory })
   const clock = createManualClock()
   const node = new SimulatedNode(options)
   const warnings: string[] = []
+  const kept: KeepRequest[] = []
+  const keeper: SandboxKeeper = {
+    async keep(request) {
+      await options.onKeep?.(request)
+      if (!kept.some(({ snapshot }) => snapshot === request.snapshot)) kept.push(request)
+    },
+    async forget(project, isOfRun) {
+      const left = kept.filter((each) => each.project !== project || !isOfRun(each.snapshot))
+      kept.splice(0, kept.length, ...left)
+    },
+  }
   let coordinator = await start()
 
   async function start(): Promise<Coordinator> {
     const started = new Coordinator({
-      ...{ engine, node, clock },
+      ...{ engine, node, clock, keeper },
       imageDigest: async (id) => (id === 'im_none' ? undefined : `sha256:${id}`),
       warn: (message, error) => warnings.push(`${message}: ${String(error)}`),
     })
@@ -43,7 +59,7 @@ export async function simulate(options: SimulatedNodeOptions = {}): Promise<Simu
   }
 
   return {
-    ...{ engine, clock, node, warnings },
+    ...{ engine, clock, node, warnings, kept },
     get coordinator() {
       return coordinator
     },

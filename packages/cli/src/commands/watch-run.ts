@@ -1,0 +1,40 @@
+/** `sandlot runs watch`. */
+import { type RunReport, Sandlot } from 'sandlot'
+import { describeProgress, startProgressLine } from '../output/progress.ts'
+import { note } from '../output/terminal.ts'
+import { interruption } from './interruption.ts'
+import { countsOf } from './live-counts.ts'
+import { pause } from './pause.ts'
+import { describeGroupCounts } from './run-report.ts'
+
+const WATCH_MS = 500
+
+/** Follows a run until it is over. It only looks: whoever leaves changes nothing. */
+export async function watchRunCommand(name: string): Promise<void> {
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const { signal } = interrupted
+  const run = await client.rollouts.get(name, { signal })
+  using line = startProgressLine()
+  try {
+    for (;;) {
+      const report = await run.report({ signal })
+      line.update(describeLive(report))
+      if (report.run.state === 'finished') return
+      await pause(WATCH_MS, signal)
+    }
+  } catch (error) {
+    if (signal.aborted) note(`left ${name}, which goes on`)
+    throw error
+  }
+}
+
+/** `running: 120/492 done, …; limited by capacity`. */
+export function describeLive({ run, limiting }: RunReport): string {
+  const { state, reason, counts, groups, createdAtMs, finishedAtMs } = run
+  const elapsedMs = (finishedAtMs ?? Date.now()) - createdAtMs
+  const parts = [describeProgress(countsOf([run], counts.tasks, elapsedMs))]
+  if (groups) parts.push(`groups: ${describeGroupCounts(groups)}`)
+  if (limiting !== 'none') parts.push(`limited by ${limiting}`)
+  return `${state}${reason ? ` (${reason})` : ''}: ${parts.join('; ')}`
+}
