@@ -27,7 +27,10 @@ import { Files } from './files.ts'
  * `exclude`: absolute paths below which it is as if nothing had been done. `onRestore`: a command that runs in each sandbox that begins
  * with the memory, before anybody has it.
  */
-export type SnapshotOptions = SnapshotCreateInput & Waiting
+/** `kind`: default `filesystem`. */
+export type SnapshotOptions = Omit<SnapshotCreateInput, 'kind'> & {
+  readonly kind?: SnapshotKind
+} & Waiting
 
 export interface ForkOptions extends Waiting {
   /** `filesystem`: the files alone, of any sandbox. Default `memory`: what runs goes on in each copy. */
@@ -130,10 +133,14 @@ export class Sandbox implements AsyncDisposable {
    * written during the call is in it or not, file by file. `memory`: what runs in it besides, which goes on in all that start from
    * it; for one created with `checkpointable: true`.
    */
-  async snapshot({ signal, ...json }: SnapshotOptions): Promise<Snapshot> {
+  async snapshot({
+    signal,
+    kind = 'filesystem',
+    ...rest
+  }: SnapshotOptions = {}): Promise<Snapshot> {
     using joined = joinSignals(signal, this.#signal)
     const parameters = { id: this.id }
-    const request = { parameters, json, signal: joined.signal }
+    const request = { parameters, json: { kind, ...rest }, signal: joined.signal }
     return await this.#context.http.json<Snapshot>('createSnapshot', request)
   }
 

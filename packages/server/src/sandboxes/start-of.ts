@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
   completeResources,
+  formatSize,
   type Resources,
   type SandboxCreate,
   SandlotError,
@@ -52,10 +53,18 @@ function refuseOthers(memory: SavedMemory, wished: SandboxCreate['resources']): 
     if (value === undefined || isDeepStrictEqual(value, fixed)) continue
     throw new SandlotError(
       'invalid_request',
-      `body.resources.${name}: those of a memory snapshot are fixed, here at ${JSON.stringify(fixed)}`,
+      `body.resources.${name}: those of a memory snapshot are fixed, here at ${shown(name, fixed)}`,
       {
         hint: 'Leave resources out, or take the snapshot of a sandbox that has those that you want.',
       },
     )
   }
+}
+
+/** Sizes as a person writes them. */
+function shown(name: string, value: unknown): string {
+  const isSize = name === 'memory' || name === 'disk'
+  return JSON.stringify(value, (_, part) =>
+    isSize && typeof part === 'number' ? formatSize(part) : part,
+  )
 }

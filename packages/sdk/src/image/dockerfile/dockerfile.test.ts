@@ -263,6 +263,7 @@ test.each<[name: string, text: string, says: RegExp]>([
     /line 3: RUN is longer than 49152 bytes/,
   ],
   ['FROM of too much', 'FROM a b c d', /names no image/],
+  ['FROM of an argument without a value', 'ARG BASE\nFROM $BASE', /\$BASE is empty/],
   ['a value that is missing', 'FROM a\nENV A', /gives A no value/],
 ])('%s is refused with its line', async (_, text, says) => {
   await expect(read(text)).rejects.toMatchObject({

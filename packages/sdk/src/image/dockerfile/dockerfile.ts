@@ -70,6 +70,10 @@ function beginStage(
   const words = wordsOf(instruction.text, reading).map((word) => word.join(''))
   const [image = '', as, name] = words
   const right = words.length === 1 || (words.length === 3 && as?.toUpperCase() === 'AS')
+  if (image === '' && instruction.text.includes('$')) {
+    const hint = 'Give the ARG a default before FROM, or a value: Image.dockerfile(path, { args }).'
+    throw refused(instruction, `names no image: ${instruction.text} is empty`, hint)
+  }
   if (image === '' || !right) {
     throw refused(instruction, 'names no image', 'Write FROM image, or FROM image AS name.')
   }
