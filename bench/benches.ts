@@ -102,4 +102,10 @@ export const BENCHES: readonly NamedBench[] = [
     about: '500 episodes with the daemon killed twice: nothing lost, doubled or left',
     load: async () => (await import('./figures/crash.ts')).crash,
   },
+  {
+    name: 'chaos',
+    limitMs: 900_000,
+    about: 'good and bad episodes with daemon, clients and sandboxes killed at random instants',
+    load: async () => (await import('./figures/chaos.ts')).chaos,
+  },
 ]

@@ -14,3 +14,8 @@ export const repository = fileURLToPath(new URL('..', import.meta.url))
 
 /** For child processes: what this one was given. */
 export const inherited: NodeJS.ProcessEnv = environment
+
+/** Repeats what the bench `chaos` did with this seed. */
+export const chaosSeed: number | undefined = environment.SANDLOT_CHAOS_SEED
+  ? Number(environment.SANDLOT_CHAOS_SEED)
+  : undefined

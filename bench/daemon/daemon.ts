@@ -18,9 +18,11 @@ export interface DaemonSetting {
   readonly options: DaemonInput
   /** Set in the environment of the daemon and of all it starts, so that what it leaves can be found. */
   readonly mark?: string
+  /** What is run. Default: a daemon, and nothing besides. */
+  readonly program?: string
 }
 
-const program = fileURLToPath(new URL('./child.ts', import.meta.url))
+const PLAIN = fileURLToPath(new URL('./child.ts', import.meta.url))
 const STOP_MS = 30_000
 
 /** Directories for a daemon, gone with the bench, with the bench's image in its store. */
@@ -67,7 +69,7 @@ export class BenchDaemon implements AsyncDisposable {
   }
 
   static async start(context: BenchContext, setting: DaemonSetting): Promise<BenchDaemon> {
-    const { dataDirectory, runDirectory, options, mark = '' } = setting
+    const { dataDirectory, runDirectory, options, mark = '', program = PLAIN } = setting
     const given = { port: 0, logLevel: 'warn', dataDirectory, runDirectory, ...options }
     const child = spawn(process.execPath, [program, JSON.stringify(given)], {
       stdio: ['pipe', 'pipe', 'inherit'],

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { ResultRow } from '@sandlot/protocol'
 import { Sandlot } from 'sandlot'
 import type { Bench } from '../bench.ts'
 import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
+import { freePort } from '../daemon/free-port.ts'
 import { leftovers } from '../daemon/leftovers.ts'
 import { TRUE_COMMAND } from '../spec.ts'
 
@@ -82,17 +82,4 @@ function outcomes(rows: readonly ResultRow[]): string {
   return Object.entries(counts)
     .map(([outcome, found]) => `${found?.length} × ${outcome}`)
     .join(', ')
-}
-
-/** One that the next daemon can have again. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
 }

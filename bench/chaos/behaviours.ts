@@ -1,0 +1,56 @@
+/** What the episodes of the chaos bench do, and what that is in truth: an outcome with its reward. */
+
+export interface Behaviour {
+  /** As `told` writes a row. */
+  readonly truth: string
+  /** Of so many episodes one does it. */
+  readonly share: number
+  /** Where it can be done. Default: on every driver. */
+  readonly on?: 'gvisor'
+}
+
+export const BEHAVIOURS = {
+  'answers rightly': { truth: 'graded 1', share: 40 },
+  'answers wrongly': { truth: 'graded 0', share: 10 },
+  'does nothing': { truth: 'graded 0', share: 5 },
+  throws: { truth: 'episode_error null', share: 4 },
+  'uses up its turns': { truth: 'limit 1', share: 3 },
+  'loops for ever': { truth: 'agent_timeout 0', share: 3 },
+  'answers rightly, then loops': { truth: 'agent_timeout 1', share: 3 },
+  'never returns': { truth: 'agent_timeout 0', share: 2 },
+  'loses its sandbox': { truth: 'infra_lost null', share: 2 },
+  'loses its sandbox and says nothing': { truth: 'infra_lost null', share: 2 },
+  'eats its memory': { truth: 'sandbox_oom 0', share: 2 },
+  'fails its model': { truth: 'model_error null', share: 3 },
+  'breaks its grader': { truth: 'grade_error null', share: 3 },
+  'holds up its grader': { truth: 'grade_timeout null', share: 2 },
+  'multiplies without end': { truth: 'graded 1', share: 2, on: 'gvisor' },
+  'fills its disk': { truth: 'graded 1', share: 2, on: 'gvisor' },
+  'kills all it sees': { truth: 'graded 1', share: 3, on: 'gvisor' },
+} as const satisfies Record<string, Behaviour>
+
+export type BehaviourName = keyof typeof BEHAVIOURS
+export type ChaosDriver = 'fake' | 'gvisor'
+
+export interface ChaosTask {
+  readonly id: string
+  readonly does: BehaviourName
+}
+
+/** So many tasks, mixed in an order that the random numbers give; each behaviour at least once. */
+export function chaosTasks(driver: ChaosDriver, count: number, random: () => number): ChaosTask[] {
+  const entries = Object.entries(BEHAVIOURS) as [BehaviourName, Behaviour][]
+  const possible = entries.filter(([, { on }]) => on === undefined || on === driver)
+  const lots = possible.flatMap(([name, { share }]) => Array.from({ length: share }, () => name))
+  const does = Array.from({ length: count }, (_, n): BehaviourName => {
+    return possible[n]?.[0] ?? lots[Math.floor(random() * lots.length)] ?? 'does nothing'
+  })
+  return does
+    .map((name) => ({ name, place: random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ name }, n) => ({ id: `${n}`, does: name }))
+}
+
+export function truthOf({ does }: Pick<ChaosTask, 'does'>): string {
+  return BEHAVIOURS[does].truth
+}

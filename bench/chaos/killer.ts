@@ -1,0 +1,56 @@
+/** Kills at random instants, by seed. */
+import { killAnySandbox } from './sandboxes.ts'
+
+export interface Targets {
+  killDaemon(): Promise<void>
+  killClient(which: number): Promise<void>
+  /** Nothing is to be killed any more. */
+  isCalm(): boolean
+  /** Where sandboxes can be killed from outside. */
+  readonly sandboxesIn?: string
+}
+
+export interface Kills {
+  readonly daemon: number
+  readonly client: number
+  readonly sandbox: number
+}
+
+/** An episode that held three workers that died is a failure of its own: so often none of them dies. */
+const CLIENT_KILLS_MAX = 2
+/** Each may cost an episode an attempt, of which it has a few more. */
+const DAEMON_KILLS_MAX = 4
+const PAUSE_MS = { least: 100, most: 2_000 }
+
+export async function killAtRandom(
+  targets: Targets,
+  random: () => number,
+  over: AbortSignal,
+): Promise<Kills> {
+  const kills = { daemon: 0, client: 0, sandbox: 0 }
+  while (!over.aborted && !targets.isCalm()) {
+    await pause(PAUSE_MS.least + random() * (PAUSE_MS.most - PAUSE_MS.least), over)
+    const lot = random()
+    if (over.aborted || targets.isCalm()) break
+    if (lot < 0.15 && kills.daemon < DAEMON_KILLS_MAX) {
+      await targets.killDaemon()
+      kills.daemon += 1
+    } else if (lot < 0.3 && kills.client < CLIENT_KILLS_MAX) {
+      await targets.killClient(kills.client)
+      kills.client += 1
+    } else if (targets.sandboxesIn !== undefined) {
+      if (await killAnySandbox(targets.sandboxesIn, random)) kills.sandbox += 1
+    }
+  }
+  return kills
+}
+
+function pause(ms: number, over: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    over.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

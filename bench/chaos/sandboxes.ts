@@ -1,0 +1,56 @@
+/** Sandboxes of a gVisor daemon, as its machine sees them. */
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { commandOf } from '../processes.ts'
+
+interface State {
+  readonly hostId: string
+  readonly sentryPid: number
+  readonly owner?: { readonly spec: { readonly id: string } }
+}
+
+/** Ends one behind the daemon's back, as a crash of gVisor does. */
+export async function killSandbox(runDirectory: string, id: string): Promise<void> {
+  end((await states(runDirectory)).find(({ owner }) => owner?.spec.id === id))
+}
+
+/** Ends one that is somebody's; says which. */
+export async function killAnySandbox(
+  runDirectory: string,
+  random: () => number,
+): Promise<string | undefined> {
+  const owned = (await states(runDirectory)).filter(({ owner }) => owner)
+  const chosen = owned[Math.floor(random() * owned.length)]
+  return end(chosen) ? chosen?.owner?.spec.id : undefined
+}
+
+function end(state: State | undefined): boolean {
+  // Its number may be another's by now.
+  if (!state || !commandOf(state.sentryPid).includes(state.hostId)) return false
+  process.kill(state.sentryPid, 'SIGKILL')
+  return true
+}
+
+async function states(runDirectory: string): Promise<readonly State[]> {
+  const names = (await readdir(runDirectory)).filter((name) => name.startsWith('sandlot-'))
+  const found = await Promise.all(
+    names.map(async (name) => {
+      const directory = join(runDirectory, name, 'b')
+      const ids = await readdir(directory).catch(() => [])
+      const texts = ids.map((id) =>
+        readFile(join(directory, id, 'state.json'), 'utf8').catch(() => ''),
+      )
+      return (await Promise.all(texts)).flatMap(stateOf)
+    }),
+  )
+  return found.flat()
+}
+
+/** None of one that is being written. */
+function stateOf(text: string): State[] {
+  try {
+    return [JSON.parse(text)]
+  } catch {
+    return []
+  }
+}
