@@ -39,7 +39,7 @@ test('a command is told what is asked, and graded by the tests alone', async () 
   )
   expect(program).toEqual({
     command: 'agent --now',
-    env: { A: '1', SANDLOT_INSTRUCTION: 'Do it.\n', SANDLOT_INSTRUCTION_FILE: INSTRUCTION_FILE },
+    env: { A: '1', INSTRUCTION: 'Do it.\n', INSTRUCTION_FILE: INSTRUCTION_FILE },
     files: { [INSTRUCTION_FILE]: 'Do it.\n' },
     cwd: '/app',
     user: 'me',
@@ -77,7 +77,7 @@ test('a text that no variable can hold is in the file alone', async () => {
   for (const text of ['x'.repeat(20_000), 'half\0']) {
     const { program } = await programOf('nop', { 'instruction.md': text })
     expect(program.files[INSTRUCTION_FILE]).toBe(text)
-    expect(program.env).toEqual({ SANDLOT_INSTRUCTION_FILE: INSTRUCTION_FILE })
+    expect(program.env).toEqual({ INSTRUCTION_FILE: INSTRUCTION_FILE })
   }
 })
 

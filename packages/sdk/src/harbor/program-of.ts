@@ -22,7 +22,7 @@ const REWARD_FILES = [`${VERDICTS}/reward.json`, `${VERDICTS}/reward.txt`]
 
 /** Where a program finds what it is asked, and the variables that tell. */
 export const INSTRUCTION_FILE = '/run/sandlot/instruction.md'
-const INSTRUCTION_ENV = { text: 'SANDLOT_INSTRUCTION', file: 'SANDLOT_INSTRUCTION_FILE' }
+const INSTRUCTION_ENV = { text: 'INSTRUCTION', file: 'INSTRUCTION_FILE' }
 /** A longer text, or one that no variable can hold, is in the file alone. */
 const INSTRUCTION_ENV_BYTES_MAX = 16 * 2 ** 10
 
