@@ -61,6 +61,7 @@ export type {
   GradeResult,
   Input,
   InputBody,
+  OwnTerms,
   SandboxFate,
   TaskInput,
   Usage,

@@ -17,6 +17,7 @@ export const EPISODE_PHASES = [
   'offered',
   'agent',
   'model',
+  'stopping',
   'grade_ready',
   'grade_offered',
   'grading',

@@ -15,8 +15,8 @@ import {
   runCreate,
   runReport,
   runView,
-  tasksPut,
 } from './run.ts'
+import { tasksPut } from './task.ts'
 
 const text = z.string()
 const count = z.coerce.number().int()

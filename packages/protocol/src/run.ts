@@ -1,17 +1,19 @@
 import { z } from 'zod'
 import { command } from './exec.ts'
+import { gradeSpec } from './grade.ts'
 import { GROUP_REASONS, groupSpec } from './group.ts'
 import { hedgeSpec } from './hedge.ts'
 import { idOf } from './ids.ts'
-import { environment, kernelText, userName, workingDirectory } from './kernel-text.ts'
+import { environment, userName, workingDirectory } from './kernel-text.ts'
 import { artifactPatterns, keepSpec } from './leave.ts'
 import { LIMITS } from './limits.ts'
 import { phaseNetwork } from './network.ts'
 import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
-import { durationOf } from './quantity.ts'
+import { programSpec } from './program.ts'
 import { resources } from './resources.ts'
 import { ifIncompatible, tags } from './sandbox.ts'
 import { startPoint } from './start-point.ts'
+import { timeouts } from './timeouts.ts'
 import { wholeText } from './whole-text.ts'
 
 export const runName = z
@@ -23,20 +25,6 @@ export const runName = z
     'a run’s name has letters, digits, dots, dashes and underscores',
   )
 
-const phaseMs = durationOf(LIMITS.phaseMsMin, 'the default')
-
-/** Deadlines of the phases, each counted on its own. */
-export const timeouts = z
-  .object({
-    create: phaseMs.optional(),
-    setup: phaseMs.optional(),
-    agent: phaseMs.optional(),
-    model: phaseMs.optional(),
-    grade: phaseMs.optional(),
-    total: phaseMs.optional(),
-  })
-  .strict()
-
 /** How often an episode is tried again, by what failed. */
 export const retries = z
   .object({
@@ -47,46 +35,13 @@ export const retries = z
   })
   .strict()
 
-/** A file that is brought into the sandbox only where it is needed; its content is a blob. */
-export const broughtFile = z
-  .object({
-    path: kernelText.startsWith('/').max(LIMITS.pathBytes),
-    blob: z.string(),
-    mode: z.number().int().min(0).max(0o7777),
-  })
-  .strict()
-
-/**
- * Where a grader runs. `same`: beside the episode's live processes. `world`: in a second world over the episode's files, its
- * processes have ended. `clean`: in a second world with the image alone; what the episode left is read through the main world's
- * files, so nothing of it is loaded by accident.
- */
-export const GRADE_PLACES = ['same', 'world', 'clean'] as const
-const gradePlace = z.enum(GRADE_PLACES)
-
-/** Who grades: a command that the daemon runs (exit 0 → 1, another exit → 0), or a worker of the run. */
-export const gradeSpec = z.discriminatedUnion('kind', [
-  z
-    .object({
-      kind: z.literal('command'),
-      command,
-      in: gradePlace,
-      files: z.array(broughtFile).max(LIMITS.gradeFiles).optional(),
-      env: environment.optional(),
-      cwd: kernelText.max(LIMITS.pathBytes).optional(),
-      user: userName.optional(),
-    })
-    .strict(),
-  z.object({ kind: z.literal('worker'), in: gradePlace }).strict(),
-])
-export type GradeSpec = z.infer<typeof gradeSpec>
-
-/** `POST /v1/runs`. A run has a name; the same name again attaches to it. */
-export const runCreate = z
+const runFields = z
   .object({
     name: runName,
-    /** Who runs the episodes. Programs and functions come later behind the same word. */
-    kind: z.literal('worker'),
+    /** Who runs the episodes: a process that comes as a worker, or the daemon itself, which runs a program. */
+    kind: z.enum(['worker', 'program']),
+    /** Of a run of programs, and there only. */
+    program: programSpec.optional(),
     from: startPoint,
     concurrency: z.number().int().min(1).max(LIMITS.concurrency),
     timeout: timeouts.optional(),
@@ -120,48 +75,33 @@ export const runCreate = z
     ifExists: z.enum(['attach', 'replace']).optional(),
   })
   .strict()
+
+/** `POST /v1/runs`. A run has a name; the same name again attaches to it. */
+export const runCreate = runFields
+  .refine(({ kind, program }) => (kind === 'program') === (program !== undefined), {
+    path: ['program'],
+    message: 'a run of kind program has one, another has none',
+  })
+  .refine(({ program, grade }) => program === undefined || grade?.kind !== 'worker', {
+    path: ['grade'],
+    message: 'a run of programs has no worker that could grade: give a command',
+  })
+  .refine(({ program, grade }) => program?.reward === undefined || grade === undefined, {
+    path: ['program', 'reward'],
+    message: 'the run has a grader: only that one gives rewards',
+  })
 export type RunCreateInput = z.input<typeof runCreate>
 export type RunCreate = z.output<typeof runCreate>
 
 /** `POST /v1/runs/:name/attach`: what is named has to be what the run was started with. */
-export const runAttach = runCreate
+export const runAttach = runFields
   .omit({ name: true, kind: true, ifExists: true })
   .omit({ concurrency: true, ahead: true, tags: true, artifacts: true, keep: true })
   .partial()
 export type RunAttachInput = z.input<typeof runAttach>
 export type RunAttach = z.output<typeof runAttach>
 
-export const TIMEOUT_DEFAULTS_MS = {
-  create: 60_000,
-  setup: 300_000,
-  agent: 900_000,
-  model: 300_000,
-  grade: 300_000,
-} as const
 export const RETRY_DEFAULTS = { infra: 2, model: 2, grade: 1, timeout: 0 } as const
-
-/** One task. Same key and content is one task; the same key with other content is refused. */
-export const taskPut = z
-  .object({
-    key: wholeText.min(1).max(LIMITS.keyLength),
-    /** The task as JSON text, or a blob's digest when it is larger than `inlineBytes`. */
-    json: z.string().optional(),
-    blob: z.string().optional(),
-    /** Its group: needed where the run groups by `name`, refused where it groups by `prompt`, else a label of its row. */
-    group: wholeText.max(LIMITS.keyLength).optional(),
-    /** For longest-expected first. */
-    expectedMs: z.number().nonnegative().optional(),
-  })
-  .strict()
-  .refine(
-    (task) => (task.json === undefined) !== (task.blob === undefined),
-    'a task has either json or blob',
-  )
-export type TaskPut = z.infer<typeof taskPut>
-
-export const tasksPut = z
-  .object({ tasks: z.array(taskPut).min(1).max(LIMITS.tasksPerRequest) })
-  .strict()
 
 /** `POST /v1/runs/:name/policy-version`. */
 export const policyVersionSet = z.object({ version: z.number().int().nonnegative() }).strict()

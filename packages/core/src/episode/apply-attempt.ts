@@ -15,7 +15,15 @@ import type { EventOf, Sink } from '../run/event.ts'
 import { notePlatformFailure, noteSandbox } from '../run/failures.ts'
 import { ownClock } from '../run/own-clock.ts'
 import type { Episode, Run } from '../run/run.ts'
-import { addFlags, beginAgent, endWork, keepReport, takeToken } from './apply-lease.ts'
+import { timeoutsOf } from '../run/timeouts-of.ts'
+import {
+  addFlags,
+  beginAgent,
+  endWork,
+  keepArtifacts,
+  keepReport,
+  takeToken,
+} from './apply-lease.ts'
 import { newAttempt } from './attempt.ts'
 import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
 import { closeAttempt, endEpisode } from './close.ts'
@@ -28,7 +36,7 @@ export function applyAdmitted(
   event: EventOf<'admitted'>,
   effects: Sink,
 ): void {
-  const { create, total } = run.policy.timeoutMs
+  const { create, total } = timeoutsOf(run, episode)
   const attempt = newAttempt(run, event.atMs, event.atMs - episode.phaseAtMs)
   attempt.totalDueMs = total === null ? null : event.atMs + total
   episode.attempt = event.attempt
@@ -63,7 +71,7 @@ export function applyBound(
     return
   }
   takeToken(run, attempt, event)
-  const dueMs = dueAfter(attempt, event.atMs, run.policy.timeoutMs.setup)
+  const dueMs = dueAfter(attempt, event.atMs, timeoutsOf(run, episode).setup)
   moveEpisode(run, episode, 'setup', { atMs: event.atMs, dueMs })
   effects?.push(setupEffect(episode))
 }
@@ -111,6 +119,7 @@ export function applyAttemptEnded(
   stopClock(run, episode, atMs)
   endWork(run, episode)
   if (event.report) keepReport(attempt, null, event.report)
+  if (event.artifacts) keepArtifacts(attempt, event.artifacts)
   addFlags(attempt, event.flags)
   if (event.usage) attempt.usage = event.usage
   if (event.sandbox !== undefined) attempt.sandbox = event.sandbox

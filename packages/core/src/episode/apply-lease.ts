@@ -1,10 +1,11 @@
-import type { Flag } from '@sandlot/protocol'
+import type { Artifact, Flag } from '@sandlot/protocol'
 import { noteTook } from '../hedge/took.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { attemptOf, gradeEffect, offerEffect, revokeEffect } from '../run/effects.ts'
 import type { EventOf, Next, ReportBody, Sink } from '../run/event.ts'
 import { updateFree } from '../run/index.ts'
 import type { AgentReport, Attempt, Episode, Run } from '../run/run.ts'
+import { timeoutsOf } from '../run/timeouts-of.ts'
 import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
 import { moveEpisode } from './move.ts'
 
@@ -31,7 +32,7 @@ export function applyLeased(
 
 export function applyTaken(run: Run, episode: Episode, event: EventOf<'lease_taken'>): void {
   const attempt = attemptOf(episode)
-  const { timeoutMs } = run.policy
+  const timeoutMs = timeoutsOf(run, episode)
   const grade = episode.phase === 'grade_offered'
   if (attempt.totalDueMs !== null) attempt.totalDueMs += event.atMs - attempt.waitAtMs
   startPlatformClock(run, attempt)
@@ -53,7 +54,7 @@ export function applyModelStarted(
   const attempt = attemptOf(episode)
   stopClock(run, episode, event.atMs)
   startPlatformClock(run, attempt)
-  const dueMs = dueAfter(attempt, event.atMs, run.policy.timeoutMs.model)
+  const dueMs = dueAfter(attempt, event.atMs, timeoutsOf(run, episode).model)
   moveEpisode(run, episode, 'model', { atMs: event.atMs, dueMs })
 }
 
@@ -61,9 +62,24 @@ export function applyModelEnded(run: Run, episode: Episode, event: EventOf<'mode
   const attempt = attemptOf(episode)
   stopClock(run, episode, event.atMs)
   startPlatformClock(run, attempt)
-  const leftMs = run.policy.timeoutMs.agent - attempt.clock.agentMs
+  const leftMs = timeoutsOf(run, episode).agent - attempt.clock.agentMs
   const dueMs = dueAfter(attempt, event.atMs, leftMs)
   moveEpisode(run, episode, 'agent', { atMs: event.atMs, dueMs })
+}
+
+export function applyStopped(
+  run: Run,
+  episode: Episode,
+  event: EventOf<'agent_stopped'>,
+  effects: Sink,
+): void {
+  const { atMs, cause } = event
+  const revoke = revokeEffect(episode, cause)
+  if (revoke) effects?.push(revoke)
+  noteTook(run, episode, 'ended', atMs)
+  stopClock(run, episode, atMs)
+  attemptOf(episode).stopCause = cause
+  moveEpisode(run, episode, 'stopping', { atMs, dueMs: atMs + run.policy.stopMs })
 }
 
 export function applyReported(
@@ -130,6 +146,13 @@ export function keepReport(
   addFlags(attempt, report.flags)
 }
 
+/** Of its grade, beside what its agent left. */
+export function keepArtifacts(attempt: Attempt, artifacts: readonly Artifact[]): void {
+  if (attempt.report === null) return
+  const all = [...attempt.report.artifacts, ...artifacts].slice(0, CORE_LIMITS.artifacts)
+  attempt.report = { ...attempt.report, artifacts: all }
+}
+
 export function addFlags(attempt: Attempt, flags: readonly Flag[] | undefined): void {
   for (const flag of flags ?? []) if (!attempt.flags.includes(flag)) attempt.flags.push(flag)
 }
@@ -154,7 +177,7 @@ function beginGrade(
   } else if (event.token !== undefined) {
     takeToken(run, attempt, event)
     startPlatformClock(run, attempt)
-    const dueMs = dueAfter(attempt, atMs, run.policy.timeoutMs.grade)
+    const dueMs = dueAfter(attempt, atMs, timeoutsOf(run, episode).grade)
     moveEpisode(run, episode, 'grading', { atMs, dueMs })
     effects?.push(gradeEffect(episode))
   } else {

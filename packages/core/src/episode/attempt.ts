@@ -25,6 +25,7 @@ export function newAttempt(run: Run, atMs: number, queuedMs: number): Attempt {
     lagAtMs: 0,
     extendedMs: 0,
     waitAtMs: atMs,
+    stopCause: null,
     gradeTries: 0,
     endedIn: null,
     report: null,

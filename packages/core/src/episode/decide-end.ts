@@ -7,6 +7,9 @@ import type { Episode } from '../run/run.ts'
 import type { Ending } from './ending.ts'
 import { giveUp } from './settle.ts'
 
+/** Why an attempt is given up where the other has ended the episode. */
+export const OTHER_FIRST = 'the other attempt was first'
+
 type End = Omit<EventOf<'attempt_ended'>, 'type' | 'atMs' | 'episode' | 'attempt'>
 
 /**
@@ -16,7 +19,7 @@ type End = Omit<EventOf<'attempt_ended'>, 'type' | 'atMs' | 'episode' | 'attempt
 export function endAttempt(decision: Decision, episode: Episode, end: End): void {
   const other = otherInProgress(decision.run, episode)
   const ending = other ? besideOther(end.ending) : end.ending
-  if (other && ending.next === 'final') giveUpBeside(decision, other, 'the other attempt was first')
+  if (other && ending.next === 'final') giveUpBeside(decision, other, OTHER_FIRST)
   emit(decision, { type: 'attempt_ended', ...addressOf(episode), ...end, ending })
 }
 

@@ -1,4 +1,4 @@
-import type { Flag } from '@sandlot/protocol'
+import type { Artifact, Flag } from '@sandlot/protocol'
 import {
   addressOf,
   type Decision,
@@ -21,9 +21,22 @@ export function decideGraded(decision: Decision, input: InputOf<'graded'>): void
     ignore(decision, 'the daemon does not grade it')
     return
   }
-  const { result, flags } = input
-  if (result.kind === 'verdict') gradeGiven(decision, episode, result, flags)
-  else gradeFailed(decision, episode, 'grade_error', result.cause)
+  const { result } = input
+  if (result.kind === 'verdict') gradeGiven(decision, episode, result, input)
+  else gradeFailed(decision, episode, { outcome: 'grade_error', cause: result.cause, left: input })
+}
+
+/** What a grade leaves beside its verdict. */
+export interface GradeLeft {
+  readonly flags?: readonly Flag[]
+  readonly artifacts?: readonly Artifact[]
+}
+
+/** Why there is no verdict. */
+export interface GradeFailure {
+  readonly outcome: 'grade_error' | 'grade_timeout'
+  readonly cause: string
+  readonly left?: GradeLeft
 }
 
 /** A grader gave something: a verdict, if it is one. */
@@ -31,11 +44,15 @@ export function gradeGiven(
   decision: Decision,
   episode: Episode,
   given: { readonly reward?: unknown; readonly rewards?: unknown; readonly cause?: string },
-  flags: readonly Flag[] | undefined,
+  left: GradeLeft,
 ): void {
   const verdict = checkReward(given)
   if (verdict === null || typeof verdict === 'string') {
-    gradeFailed(decision, episode, 'grade_error', verdict ?? 'the grader gave no verdict')
+    gradeFailed(decision, episode, {
+      outcome: 'grade_error',
+      cause: verdict ?? 'the grader gave no verdict',
+      left,
+    })
     return
   }
   const report = attemptOf(episode).report
@@ -44,35 +61,34 @@ export function gradeGiven(
   const settled = settle(decision.run, episode, { outcome, cause, verdict })
   const proven = settled.next === 'final' && decision.run.policy.grade === 'daemon'
   const ending = proven ? { ...settled, proven: true as const } : settled
-  endAttempt(decision, episode, { ending, ...(flags && flags.length > 0 ? { flags } : {}) })
+  endAttempt(decision, episode, { ending, ...leftOf(left) })
 }
 
 /**
  * No verdict: the grade alone is tried again, then it is the grader's failure. An agent that had
  * used up its time or a budget ends as that all the same, with 0: it was to be graded as it stood.
  */
-export function gradeFailed(
-  decision: Decision,
-  episode: Episode,
-  outcome: 'grade_error' | 'grade_timeout',
-  cause: string,
-): void {
+export function gradeFailed(decision: Decision, episode: Episode, failure: GradeFailure): void {
   const { run, nowMs } = decision
   const attempt = attemptOf(episode)
   const inTime = attempt.totalDueMs === null || nowMs < attempt.totalDueMs
   if (inTime && attempt.gradeTries < run.policy.retry.grade) {
-    emit(decision, { type: 'grade_retried', ...addressOf(episode), cause, ...nextGrade(run) })
+    emit(decision, {
+      type: 'grade_retried',
+      ...addressOf(episode),
+      cause: failure.cause,
+      ...nextGrade(run),
+    })
     return
   }
-  endUngraded(decision, episode, outcome, cause)
+  endUngraded(decision, episode, failure)
 }
 
 /** The attempt's end without a verdict. */
 export function endUngraded(
   decision: Decision,
   episode: Episode,
-  outcome: 'grade_error' | 'grade_timeout',
-  cause: string,
+  { outcome, cause, left = {} }: GradeFailure,
 ): void {
   const { run } = decision
   const report = attemptOf(episode).report
@@ -81,5 +97,12 @@ export function endUngraded(
     own && report?.outcome
       ? settle(run, episode, { outcome: report.outcome, cause: [report.error ?? '', cause] })
       : settle(run, episode, { outcome, cause: [cause] })
-  endAttempt(decision, episode, { ending, revoke: cause })
+  endAttempt(decision, episode, { ending, revoke: cause, ...leftOf(left) })
+}
+
+function leftOf({ flags = [], artifacts = [] }: GradeLeft): GradeLeft {
+  return {
+    ...(flags.length > 0 ? { flags } : {}),
+    ...(artifacts.length > 0 ? { artifacts } : {}),
+  }
 }

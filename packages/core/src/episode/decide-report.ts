@@ -1,19 +1,14 @@
 import type { WorkerReport } from '@sandlot/protocol'
 import { CORE_LIMITS } from '../limits.ts'
-import {
-  addressOf,
-  type Decision,
-  emit,
-  fencedEpisode,
-  ignore,
-  nextGrade,
-} from '../run/decision.ts'
+import { addressOf, type Decision, emit, fencedEpisode, ignore } from '../run/decision.ts'
 import type { ReportBody } from '../run/event.ts'
 import type { Fenced, InputOf } from '../run/input.ts'
 import type { Episode } from '../run/run.ts'
+import { timeoutsOf } from '../run/timeouts-of.ts'
 import { dropLease } from '../worker/drop-lease.ts'
 import { endAttempt } from './decide-end.ts'
 import { gradeFailed, gradeGiven } from './decide-grade.ts'
+import { finishAgent, finishStopped } from './finish-agent.ts'
 import { checkReward, type Reward } from './reward.ts'
 import { boundedCause, settle } from './settle.ts'
 
@@ -55,17 +50,9 @@ export function decideReported(decision: Decision, input: InputOf<'reported'>): 
   if (episode.phase === 'grading') decideGradeReport(decision, episode, input)
   else if (episode.phase === 'agent' || episode.phase === 'model') {
     decideAgentReport(decision, episode, input)
+  } else if (episode.phase === 'stopping') {
+    finishStopped(decision, episode, { body: withData(input.report, bodyOf(input)) })
   } else ignore(decision, 'no worker runs in this phase')
-}
-
-/** The agent's clock, or the time of the whole attempt, is used up: what is there is graded. */
-export function agentTimedOut(decision: Decision, episode: Episode, cause: string): void {
-  finishAgent(decision, episode, {
-    outcome: 'agent_timeout',
-    body: { error: cause },
-    cause: [cause],
-    revoke: cause,
-  })
 }
 
 function decideAgentReport(decision: Decision, episode: Episode, input: InputOf<'reported'>): void {
@@ -90,11 +77,7 @@ function agentReturned(
 ): void {
   const { run } = decision
   const checked = checkReward(report)
-  const body: ReportBody = {
-    ...reported,
-    ...(report.dataJson === undefined ? {} : { dataJson: report.dataJson }),
-    ...(report.dataBlob === undefined ? {} : { dataBlob: report.dataBlob }),
-  }
+  const body = withData(report, reported)
   const graded = run.policy.grade !== 'none'
   const wrong =
     typeof checked === 'string'
@@ -123,7 +106,7 @@ function agentStopped(decision: Decision, episode: Episode, body: ReportBody): v
   const usedMs = body.agentMs ?? nowMs - episode.phaseAtMs
   const totalDueMs = episode.current?.totalDueMs ?? Number.POSITIVE_INFINITY
   const share = CORE_LIMITS.timeoutShare
-  if (usedMs >= run.policy.timeoutMs.agent * share || nowMs >= totalDueMs) {
+  if (usedMs >= timeoutsOf(run, episode).agent * share || nowMs >= totalDueMs) {
     const cause = 'the agent used up its time'
     finishAgent(decision, episode, {
       outcome: 'agent_timeout',
@@ -133,37 +116,6 @@ function agentStopped(decision: Decision, episode: Episode, body: ReportBody): v
     return
   }
   dropLease(decision, episode, { cause: 'the worker gave the attempt up', counts: true })
-}
-
-interface AgentEnd {
-  readonly outcome: 'graded' | 'agent_timeout' | 'limit'
-  readonly body: ReportBody
-  readonly cause: readonly string[]
-  readonly verdict?: Reward
-  readonly revoke?: string
-}
-
-/** Grades what is there, unless nobody grades or the attempt is made again anyhow. */
-function finishAgent(decision: Decision, episode: Episode, end: AgentEnd): void {
-  const { run } = decision
-  const { outcome, cause, body, verdict } = end
-  const revoke = end.revoke === undefined ? {} : { revoke: end.revoke }
-  const graded = run.policy.grade !== 'none'
-  if (!graded || outcome !== 'graded') {
-    const ending = settle(run, episode, { outcome, cause, ...(verdict ? { verdict } : {}) })
-    if (!graded || ending.next === 'retry') {
-      endAttempt(decision, episode, { ending, report: body, ...revoke })
-      return
-    }
-  }
-  emit(decision, {
-    type: 'reported',
-    ...addressOf(episode),
-    outcome,
-    report: body,
-    ...revoke,
-    ...nextGrade(run),
-  })
 }
 
 function fail(
@@ -178,12 +130,15 @@ function fail(
 }
 
 function decideGradeReport(decision: Decision, episode: Episode, input: InputOf<'reported'>): void {
-  const { report, flags } = input
-  if (report.kind === 'returned') gradeGiven(decision, episode, report, flags)
+  const { report, flags = [] } = input
+  const left = { flags }
+  if (report.kind === 'returned') gradeGiven(decision, episode, report, left)
   else if (report.kind === 'aborted') {
-    gradeFailed(decision, episode, 'grade_timeout', 'the grader ran out of time')
+    const cause = 'the grader ran out of time'
+    gradeFailed(decision, episode, { outcome: 'grade_timeout', cause, left })
   } else {
-    gradeFailed(decision, episode, 'grade_error', boundedCause(report.cause).join(': '))
+    const cause = boundedCause(report.cause).join(': ')
+    gradeFailed(decision, episode, { outcome: 'grade_error', cause, left })
   }
 }
 
@@ -196,6 +151,16 @@ function bodyOf(input: InputOf<'reported'>): ReportBody {
     ...(artifacts && artifacts.length > 0
       ? { artifacts: artifacts.slice(0, CORE_LIMITS.artifacts) }
       : {}),
+  }
+}
+
+function withData(report: WorkerReport, body: ReportBody): ReportBody {
+  if (report.kind !== 'returned') return body
+  const { dataJson, dataBlob } = report
+  return {
+    ...body,
+    ...(dataJson === undefined ? {} : { dataJson }),
+    ...(dataBlob === undefined ? {} : { dataBlob }),
   }
 }
 

@@ -2,12 +2,13 @@ import { CORE_LIMITS } from '../limits.ts'
 import { addressOf, type Decision, emit } from '../run/decision.ts'
 import { attemptOf } from '../run/effects.ts'
 import type { Attempt, Episode } from '../run/run.ts'
+import { timeoutsOf } from '../run/timeouts-of.ts'
 import { dropLease } from '../worker/drop-lease.ts'
 import { platformMs } from './clock.ts'
 import { endAttempt } from './decide-end.ts'
 import { gradeFailed } from './decide-grade.ts'
-import { agentTimedOut } from './decide-report.ts'
 import { overruledBy, UNKNOWN_FATE } from './fate.ts'
+import { agentTimedOut, finishStopped } from './finish-agent.ts'
 import { settle } from './settle.ts'
 
 /** The deadline of an episode's phase is met. Always moves the deadline or the episode. */
@@ -50,7 +51,7 @@ function extendDeadline(decision: Decision, episode: Episode): boolean {
 
 function expirePhase(decision: Decision, episode: Episode): void {
   const { run, nowMs } = decision
-  const { timeoutMs } = run.policy
+  const timeoutMs = timeoutsOf(run, episode)
   const attempt = attemptOf(episode)
   switch (episode.phase) {
     case 'creating':
@@ -66,16 +67,17 @@ function expirePhase(decision: Decision, episode: Episode): void {
     case 'agent':
       agentTimedOut(decision, episode, said('the agent used up its time', timeoutMs.agent))
       break
+    case 'stopping':
+      finishStopped(decision, episode, { revoke: 'it did not end when it was told to' })
+      break
     case 'model':
       end(decision, episode, 'model_error', said('a model call did not end', timeoutMs.model))
       break
     case 'grading':
-      gradeFailed(
-        decision,
-        episode,
-        'grade_timeout',
-        said('the grader did not end', timeoutMs.grade),
-      )
+      gradeFailed(decision, episode, {
+        outcome: 'grade_timeout',
+        cause: said('the grader did not end', timeoutMs.grade),
+      })
       break
     default:
       throw new Error(`a deadline is set in the phase ${episode.phase}`)

@@ -77,6 +77,7 @@ function outcomeOfFate(
       return ours ? { outcome: 'grade_error', budget: 'infra' } : { outcome: 'grade_error' }
     case 'agent':
     case 'model':
+    case 'stopping':
       return { outcome: ours ? 'infra_lost' : 'sandbox_oom' }
     default:
       // Before the agent began there is no policy to blame: what ate the memory was the set-up.

@@ -32,7 +32,7 @@ export function rowOf(
     seed: episode.seed,
     policyVersion: attempt?.policyVersion ?? run.policyVersion,
     tags: run.policy.tags,
-    from: run.policy.from,
+    from: episode.own?.from ?? run.policy.from,
     outcome: ending.outcome,
     flags: attempt?.flags ?? [],
     valid: ending.valid,

@@ -5,6 +5,7 @@ import { keepAttempt } from '../episode/row.ts'
 import { acquireEffect, attemptOf } from '../run/effects.ts'
 import type { EventOf, Sink } from '../run/event.ts'
 import type { Episode, Run } from '../run/run.ts'
+import { timeoutsOf } from '../run/timeouts-of.ts'
 import { hedgePhaseOf, otherInProgress } from './hedge.ts'
 
 /** A second attempt begins beside the one that straggles. */
@@ -15,7 +16,7 @@ export function applyHedged(
   effects: Sink,
 ): void {
   const { atMs } = event
-  const { create, total } = run.policy.timeoutMs
+  const { create, total } = timeoutsOf(run, episode)
   run.index.straggling[hedgePhaseOf(episode.phase) ?? 'create'].remove(episode)
   attemptOf(episode).hedged = true
   episode.made = event.attempt

@@ -48,6 +48,7 @@ const STATES: Readonly<Record<EpisodePhase, EpisodeState>> = {
   offered: 'running',
   agent: 'running',
   model: 'running',
+  stopping: 'running',
   grade_ready: 'grading',
   grade_offered: 'grading',
   grading: 'grading',
@@ -88,6 +89,8 @@ function waitsFor(run: Run, episode: Episode): string | null {
       return `the worker ${worker?.name} to begin with it`
     case 'model':
       return 'the model to answer'
+    case 'stopping':
+      return 'its agent to end, whose time is used up'
     case 'releasing':
       return 'its sandbox to be given back'
     default:

@@ -14,13 +14,13 @@ export function applyTasksAdded(run: Run, event: EventOf<'tasks_added'>): void {
 }
 
 function addEpisodes(run: Run, task: TaskInput, atMs: number): void {
-  const { taskJson, taskBlob, expectedMs = 0 } = task
+  const { taskJson, taskBlob, own = null, expectedMs = 0 } = task
   const put = run.groups.get(task.group ?? '')?.members ?? 0
   for (const { key, group, member, seed } of membersOf(run, task, put)) {
     const peers = run.policy.group === null || group === null ? null : joinGroup(run, group)
     const episode = newEpisode({
       ...{ index: run.nextIndex++, key, group, member, seed },
-      ...{ taskJson, taskBlob, expectedMs, atMs, peers },
+      ...{ taskJson, taskBlob, own, expectedMs, atMs, peers },
     })
     run.live.set(episode.index, episode)
     peers?.live.add(episode)
@@ -32,7 +32,10 @@ function addEpisodes(run: Run, task: TaskInput, atMs: number): void {
 }
 
 export interface NewEpisode
-  extends Pick<Episode, 'index' | 'key' | 'group' | 'member' | 'seed' | 'taskJson' | 'taskBlob'> {
+  extends Pick<
+    Episode,
+    'index' | 'key' | 'group' | 'member' | 'seed' | 'taskJson' | 'taskBlob' | 'own'
+  > {
   readonly expectedMs: number
   readonly atMs: number
   readonly peers: Group | null
@@ -40,9 +43,10 @@ export interface NewEpisode
 
 /** Only `tasks_added` makes one, and a checkpoint that restores it. */
 export function newEpisode(task: NewEpisode): Episode {
-  const { index, key, taskJson, taskBlob, group, member, seed, expectedMs, peers, atMs } = task
+  const { index, key, taskJson, taskBlob, own, group, member, seed, expectedMs } = task
+  const { peers, atMs } = task
   return {
-    ...{ index, key, taskJson, taskBlob, group, member, seed, expectedMs, peers },
+    ...{ index, key, taskJson, taskBlob, own, group, member, seed, expectedMs, peers },
     phase: 'queued',
     phaseAtMs: atMs,
     dueMs: null,

@@ -15,6 +15,7 @@ import {
   applyModelStarted,
   applyReported,
   applyReturned,
+  applyStopped,
   applyTaken,
 } from '../episode/apply-lease.ts'
 import { moveEpisode } from '../episode/move.ts'
@@ -71,6 +72,7 @@ const OF_EPISODE: {
   leased: applyLeased,
   lease_taken: applyTaken,
   lease_returned: applyReturned,
+  agent_stopped: applyStopped,
   model_started: applyModelStarted,
   model_ended: applyModelEnded,
   clock_extended: applyExtended,

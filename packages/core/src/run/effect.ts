@@ -81,6 +81,8 @@ interface AttemptOf {
   readonly key: string
   readonly taskJson: string | null
   readonly taskBlob: string | null
+  /** `more` of what the task has of its own. */
+  readonly own: string | null
 }
 
 interface InSandbox extends AttemptOf {

@@ -1,5 +1,6 @@
 import type { Effect, LeaseOffer, UnrecordedGroup, UnrecordedRow } from './effect.ts'
 import type { Attempt, Episode, Run } from './run.ts'
+import { timeoutsOf } from './timeouts-of.ts'
 
 /** The attempt that an episode must have in the phase it is in. */
 export function attemptOf(episode: Episode): Attempt {
@@ -26,7 +27,7 @@ export function gradeEffect(episode: Episode): Effect {
 
 export function offerEffect(run: Run, episode: Episode): LeaseOffer {
   const { worker, policyVersion } = attemptOf(episode)
-  const { timeoutMs } = run.policy
+  const timeoutMs = timeoutsOf(run, episode)
   const phase = episode.phase === 'grade_offered' ? 'grade' : 'agent'
   return {
     type: 'offer_lease',
@@ -100,8 +101,8 @@ function openEffect(run: Run, episode: Episode): Effect | undefined {
 }
 
 function task(episode: Episode) {
-  const { index, attempt, key, taskJson, taskBlob } = episode
-  return { episode: index, attempt, key, taskJson, taskBlob }
+  const { index, attempt, key, taskJson, taskBlob, own } = episode
+  return { episode: index, attempt, key, taskJson, taskBlob, own: own?.more ?? null }
 }
 
 function inSandbox(episode: Episode) {

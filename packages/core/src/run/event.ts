@@ -34,6 +34,8 @@ export type EventBody =
   | ({ readonly type: 'lease_returned' } & Of)
   | ({ readonly type: 'model_started' } & Of)
   | ({ readonly type: 'model_ended' } & Of)
+  /** The agent's time is used up. Its worker is told to stop, and what it then still says is kept. */
+  | ({ readonly type: 'agent_stopped'; readonly cause: string } & Of)
   /** The time a phase has is longer by what the platform took of it. */
   | ({ readonly type: 'clock_extended'; readonly byMs: number } & Of)
   /**
@@ -67,6 +69,8 @@ export type EventBody =
       readonly revoke?: string
       readonly report?: ReportBody
       readonly flags?: readonly Flag[]
+      /** Of its grade. */
+      readonly artifacts?: readonly Artifact[]
       readonly usage?: Usage
     } & Of)
   | ({ readonly type: 'release_retried' } & Of)

@@ -1,5 +1,6 @@
 import type { Outcome } from '@sandlot/protocol'
 import { CORE_LIMITS } from '../limits.ts'
+import { type CauseCount, topCauses } from '../report/causes.ts'
 import type { FailureWatch } from './run.ts'
 
 export function emptyWatch(): FailureWatch {
@@ -7,9 +8,14 @@ export function emptyWatch(): FailureWatch {
 }
 
 /** Why the run must not go on by itself, or undefined. */
-export function reasonToPause(watch: FailureWatch): string | undefined {
+export function reasonToPause(
+  watch: FailureWatch,
+  causes: readonly CauseCount[],
+): string | undefined {
   if (watch.window.length === CORE_LIMITS.pauseWindow && watch.errors >= CORE_LIMITS.pauseErrors) {
-    return `${watch.errors} of the last ${CORE_LIMITS.pauseWindow} episodes ended in episode_error`
+    const first = topCauses(causes).find(({ outcome }) => outcome === 'episode_error')
+    const mostly = first === undefined ? '' : `, most of them because: ${first.cause}`
+    return `${watch.errors} of the last ${CORE_LIMITS.pauseWindow} episodes ended in episode_error${mostly}`
   }
   if (watch.streak >= CORE_LIMITS.platformStreak) {
     return `${watch.streak} attempts in a row failed by the platform, and no sandbox came up`

@@ -1,4 +1,5 @@
 import type { Artifact, Flag, WorkerReport } from '@sandlot/protocol'
+import type { RunPolicy } from './policy.ts'
 import type { Left } from './run.ts'
 
 /**
@@ -150,6 +151,7 @@ type LeaseBody =
       readonly type: 'graded'
       readonly result: GradeResult
       readonly flags?: readonly Flag[]
+      readonly artifacts?: readonly Artifact[]
     } & Fenced)
 
 export interface AttemptAddress {
@@ -173,6 +175,16 @@ export interface TaskInput {
   readonly group?: string
   /** What the episode is expected to take; the longest are admitted first, but for the members of groups that have begun. */
   readonly expectedMs?: number
+  readonly own?: OwnTerms
+}
+
+/** What a task has of its own, in the place of what its run has. */
+export interface OwnTerms {
+  /** Digest of the image that its sandboxes start from. */
+  readonly from?: string
+  readonly timeoutMs?: Partial<RunPolicy['timeoutMs']>
+  /** All else: text, or the place of it. Core carries it unread. */
+  readonly more?: string
 }
 
 /**

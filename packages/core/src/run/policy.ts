@@ -9,6 +9,7 @@ import {
   SandlotError,
   TIMEOUT_DEFAULTS_MS,
 } from '@sandlot/protocol'
+import { CORE_LIMITS } from '../limits.ts'
 import { OUTCOME_RULES } from '../outcome/rules.ts'
 
 /** A run's specification with every default filled in: past this there is no option left open. */
@@ -36,6 +37,8 @@ export interface RunPolicy {
     readonly grade: number
     readonly timeout: number
   }
+  /** For how long an agent whose time is used up is waited for, so that what it left is kept; 0: not at all. */
+  readonly stopMs: number
   readonly setup: boolean
   /** `daemon`: a command that the daemon runs. `worker`: a function, under a lease of its own. */
   readonly grade: 'none' | 'daemon' | 'worker'
@@ -61,6 +64,7 @@ export function compileRun(
     | 'ahead'
     | 'timeout'
     | 'retry'
+    | 'program'
     | 'setup'
     | 'grade'
     | 'group'
@@ -89,6 +93,7 @@ export function compileRun(
     ahead: spec.ahead ?? null,
     timeoutMs: { ...TIMEOUT_DEFAULTS_MS, total: null, ...defined(spec.timeout) },
     retry: { ...RETRY_DEFAULTS, ...defined(spec.retry) },
+    stopMs: spec.program === undefined ? 0 : CORE_LIMITS.stopMs,
     setup: (spec.setup?.length ?? 0) > 0,
     grade: spec.grade === undefined ? 'none' : spec.grade.kind === 'worker' ? 'worker' : 'daemon',
     group: spec.group ?? null,

@@ -52,7 +52,7 @@ export function hasWork(run: Run): boolean {
 function pauseOnFailures(decision: Decision): void {
   const { run } = decision
   if (run.status !== 'running' && run.status !== 'waiting') return
-  const reason = reasonToPause(run.failures)
+  const reason = reasonToPause(run.failures, run.totals.causes)
   if (reason) emit(decision, { type: 'status_changed', status: 'paused', reason })
 }
 

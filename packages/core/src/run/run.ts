@@ -7,7 +7,7 @@ import type { KeyTable } from '../order/key-table.ts'
 import type { Budget } from '../outcome/rules.ts'
 import type { Totals } from '../report/totals.ts'
 import type { UnrecordedGroup, UnrecordedRow } from './effect.ts'
-import type { Usage } from './input.ts'
+import type { OwnTerms, Usage } from './input.ts'
 import type { RunPolicy } from './policy.ts'
 import type { RunStatus } from './status.ts'
 
@@ -91,6 +91,8 @@ export interface Episode {
   readonly key: string
   readonly taskJson: string | null
   readonly taskBlob: string | null
+  /** null: it has what the run has. */
+  readonly own: OwnTerms | null
   /** Name of its group; null: its key. */
   readonly group: string | null
   /** Which of its group it is, from 0. */
@@ -145,6 +147,8 @@ export interface Attempt {
   extendedMs: number
   /** Since when it waits for a worker: `timeout.total` stands meanwhile. */
   waitAtMs: number
+  /** Why it is being stopped. */
+  stopCause: string | null
   gradeTries: number
   /** The phase in which its end was decided. */
   endedIn: EpisodePhase | null

@@ -4,6 +4,7 @@ import { emptyTotals } from '../report/totals.ts'
 import { newEpisode } from './apply-tasks.ts'
 import { emptyIndex, fillIndex } from './index.ts'
 import { initialRun } from './initial.ts'
+import type { OwnTerms } from './input.ts'
 import type { Episode, Run, Worker } from './run.ts'
 
 /** A run as JSON: everything but what can be derived. */
@@ -47,6 +48,7 @@ type SavedTask = readonly [
   expectedMs: number,
   atMs: number,
   member: number,
+  own?: OwnTerms,
 ]
 
 /**
@@ -88,8 +90,8 @@ export function loadRun(saved: SavedRun): Run {
   const { version, keys, live, hedges, groups, groupsOver, ...more } = saved
   const { workers, nodes, unrecorded, ...plain } = more
   if (version !== 1) throw new Error(`a saved run of version ${version} is not known`)
-  const { group = null, hedge = null, collects = false, keep = null } = plain.policy
-  const policy = { ...plain.policy, group, hedge, collects, keep }
+  const { group = null, hedge = null, stopMs = 0, collects = false, keep = null } = plain.policy
+  const policy = { ...plain.policy, group, hedge, stopMs, collects, keep }
   const run: Run = {
     // What a checkpoint of an earlier program lacks is as at the start.
     ...initialRun(policy, plain.startedAtMs),
@@ -114,8 +116,10 @@ export function loadRun(saved: SavedRun): Run {
 
 function saveEpisode(episode: Episode): SavedEpisode | SavedTask {
   if (episode.attempt === 0) {
-    const { index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs, member } = episode
-    return [index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs, member]
+    const { index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs, member, own } =
+      episode
+    const saved = [index, key, taskJson, taskBlob, group, seed, expectedMs, phaseAtMs] as const
+    return own === null ? [...saved, member] : [...saved, member, own]
   }
   return saveAttempt(episode)
 }
@@ -126,8 +130,8 @@ function saveAttempt(episode: Episode): SavedEpisode {
 }
 
 function loadAttempt(saved: SavedEpisode): Episode {
-  const made = saved.made ?? saved.attempt
-  return { ...saved, made, peers: null, sinceMs: 0, orderAt: -1, dueAt: -1, straggleAt: -1 }
+  const { made = saved.attempt, own = null } = saved
+  return { ...saved, made, own, peers: null, sinceMs: 0, orderAt: -1, dueAt: -1, straggleAt: -1 }
 }
 
 function loadGroup(saved: SavedRun['groups'][number]): Group {
@@ -136,9 +140,10 @@ function loadGroup(saved: SavedRun['groups'][number]): Group {
 
 function loadEpisode(saved: SavedEpisode | SavedTask): Episode {
   if (!isTask(saved)) return loadAttempt(saved)
-  const [index, key, taskJson, taskBlob, group, seed, expectedMs, atMs, member = 0] = saved
+  const [index, key, taskJson, taskBlob, group, seed, expectedMs, atMs, member = 0, own = null] =
+    saved
   return newEpisode({
-    ...{ index, key, taskJson, taskBlob, group, member, seed, expectedMs, atMs },
+    ...{ index, key, taskJson, taskBlob, own, group, member, seed, expectedMs, atMs },
     peers: null,
   })
 }

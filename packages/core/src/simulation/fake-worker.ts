@@ -109,6 +109,14 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
         const away = awayMs - lease.awayAtMs
         checkTimeout(timeline.nowMs - lease.begunAtMs - away, lease.offer.timeoutMs)
       }
+      if (lease && scenario.policy.stopMs > 0 && random.chance(0.5)) {
+        const { episode, attempt } = lease.offer
+        const report = { kind: 'aborted' } as const
+        timeline.after(random.between(1, 5_000), () => {
+          if (isMine(lease)) lease.outbox.say({ type: 'reported', episode, attempt, token, report })
+        })
+        return
+      }
       // Some code ignores its signal and goes on: what it says is refused by its token.
       if (random.chance(0.7)) held.delete(token)
     },

@@ -200,6 +200,7 @@ function checkFailed(
 const BEGUN: ReadonlySet<Episode['phase']> = new Set([
   'agent',
   'model',
+  'stopping',
   'grade_ready',
   'grade_offered',
   'grading',

@@ -1,4 +1,5 @@
 import { HEDGE_PHASES, type HedgePhase } from '@sandlot/protocol'
+import { OTHER_FIRST } from '../episode/decide-end.ts'
 import { hedgePhaseOf, otherInProgress } from '../hedge/hedge.ts'
 import { OUTCOME_RULES } from '../outcome/rules.ts'
 import type { Step } from '../run/decision.ts'
@@ -34,14 +35,20 @@ export function checkHedges(run: Run, step: Step): void {
   }
 }
 
-/** An attempt that gave no verdict leaves the episode to the other, unless the episode as a whole is over. */
+/**
+ * An attempt that gave no verdict leaves the episode to the other, unless the episode as a whole is over. (Both may fail in one step, each
+ * by itself: a worker that dies may have had both.)
+ */
 function checkFailure(step: Step, event: EventOf<'attempt_ended'>): void {
   const { ending, episode, attempt } = event
   if (ending.next !== 'final' || ending.valid || OUTCOME_RULES[ending.outcome].valid) return
   if (ending.outcome.startsWith('cancelled_') || ending.outcome === 'task_invalid') return
   const beside = step.events.some(
     (other) =>
-      other.type === 'attempt_ended' && other.episode === episode && other.attempt !== attempt,
+      other.type === 'attempt_ended' &&
+      other.episode === episode &&
+      other.attempt !== attempt &&
+      other.ending.cause.includes(OTHER_FIRST),
   )
   must(!beside, 'a failure leaves the episode to the other attempt', () => event)
 }

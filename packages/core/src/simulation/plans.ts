@@ -276,5 +276,8 @@ function taskOf(world: World, scenario: Scenario, i: number): TaskInput {
     seed: i,
     ...(policy.group?.by === 'prompt' ? {} : { group: `group-${group}` }),
     ...(i % 3 === 0 ? { expectedMs: world.random.below(1_000) } : {}),
+    ...(i % 5 === 0
+      ? { own: { from: `own-${i}`, timeoutMs: { agent: policy.timeoutMs.agent * 2 }, more: '{}' } }
+      : {}),
   }
 }

@@ -149,6 +149,7 @@ function drawPolicy(random: Random): RunPolicy {
       ...(random.chance(0.3)
         ? { keep: { of: random.pick(['failed', 'all'] as const), max: 1 + random.below(4) } }
         : {}),
+      ...(random.chance(0.3) ? { program: { command: ['true'] } } : {}),
     },
     { run: 'rn_simulationsimulation', from: 'sha256:simulated' },
   )

@@ -1,5 +1,6 @@
 import { endAttempt } from '../episode/decide-end.ts'
 import { endUngraded } from '../episode/decide-grade.ts'
+import { finishStopped } from '../episode/finish-agent.ts'
 import { giveUp, settle } from '../episode/settle.ts'
 import { CORE_LIMITS } from '../limits.ts'
 import { addressOf, type Decision, emit, nextGrade } from '../run/decision.ts'
@@ -18,11 +19,16 @@ export function dropLease(
 ): void {
   const { run } = decision
   const { cause, counts } = loss
+  // Its time is used up, whoever saw to it.
+  if (episode.phase === 'stopping') {
+    finishStopped(decision, episode, { revoke: cause })
+    return
+  }
   const last = counts && episode.workersLost + 1 >= CORE_LIMITS.workersLost
   const all = `the episode held ${CORE_LIMITS.workersLost} workers that died`
   const grade = episode.phase === 'grade_offered' || episode.phase === 'grading'
   if (grade && last) {
-    endUngraded(decision, episode, 'grade_error', `${all}: ${cause}`)
+    endUngraded(decision, episode, { outcome: 'grade_error', cause: `${all}: ${cause}` })
   } else if (grade) {
     emit(decision, {
       type: 'grade_retried',

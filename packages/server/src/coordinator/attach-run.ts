@@ -42,6 +42,6 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** What a worker of it has to bring. */
-export function needsOf({ grade }: Specification): RunAttached['needs'] {
-  return { episode: true, grader: grade?.kind === 'worker' }
+export function needsOf({ grade, program }: Specification): RunAttached['needs'] {
+  return { episode: program === undefined, grader: grade?.kind === 'worker' }
 }

@@ -51,7 +51,7 @@ export function openCapacityShares(
     }
     const needs: Need[] = []
     for (const live of runs) {
-      const capacity = await capacityOf(live.record.specification.resources)
+      const capacity = await capacityOf(live.starts.largest)
       needs.push({ live, capacity, held: live.actor.run.index.slots.size, wanted: wantedBy(live) })
     }
     if (closed || signal.aborted) return

@@ -1,5 +1,4 @@
 import type { InputBody } from '@sandlot/core'
-import type { Clock, Engine } from '@sandlot/engine'
 import {
   type EpisodeView,
   type GroupsPage,
@@ -8,11 +7,9 @@ import {
   type RunReport,
   type RunView,
   SandlotError,
-  type TaskPut,
 } from '@sandlot/protocol'
 import { toSandlotError } from '../failure.ts'
 import { createNameLock } from '../name-lock.ts'
-import type { NodePort } from '../node/port.ts'
 import { announce } from './announce.ts'
 import { checkNamed, type Named, needsOf } from './attach-run.ts'
 import { type CapacityShares, openCapacityShares } from './capacity-shares.ts'
@@ -22,7 +19,6 @@ import { deleteRun } from './delete-run.ts'
 import { type EpisodePage, type EpisodesQuery, getEpisode, listEpisodes } from './episodes.ts'
 import { type FoundRun, findRun, onLive, viewOfFound } from './find-run.ts'
 import { giveUpAll } from './give-up.ts'
-import type { SandboxKeeper } from './leaving.ts'
 import { listRuns } from './list-runs.ts'
 import type { LiveRun } from './live-run.ts'
 import { openNodeWatch } from './node-watch.ts'
@@ -35,6 +31,7 @@ import type {
   ResultsQuery,
   RunPage,
   RunRequest,
+  TaskRequest,
   Wait,
   WorkerRequest,
   WorkerStream,
@@ -42,7 +39,7 @@ import type {
 } from './port.ts'
 import { putTasks } from './put-tasks.ts'
 import { pageOfGroups, pageOfResults } from './read-results.ts'
-import { beingReadBack, unknownRun } from './refusals.ts'
+import { beingReadBack, runsItself, unknownRun } from './refusals.ts'
 import { openRegistry, type Registry } from './registry.ts'
 import { allRecords, saveVersion } from './run-record.ts'
 import { dropOrphans } from './run-streams.ts'
@@ -53,16 +50,10 @@ import { openTaskCache } from './task-store.ts'
 import { reportOf } from './views.ts'
 import { OVER } from './worker-streams.ts'
 
-export interface CoordinatorOptions {
-  readonly engine: Engine
-  readonly node: NodePort
-  readonly clock: Clock
-  readonly keeper: SandboxKeeper
-  /** Digest of an image; undefined where there is none of this id. */
-  imageDigest(image: string): Promise<string | undefined>
-  /** For the daemon's log: something of ours failed, and is tried again. */
-  warn(message: string, error: unknown): void
-}
+export type CoordinatorOptions = Pick<
+  CoordinatorServices,
+  'engine' | 'node' | 'clock' | 'keeper' | 'imageDigest' | 'warn'
+>
 
 /** Decides for all runs of this daemon. */
 export class Coordinator implements CoordinatorPort {
@@ -112,9 +103,9 @@ export class Coordinator implements CoordinatorPort {
 
   /** The name of a run that starts episodes from an image, or from a snapshot's memory, and is not over. */
   unfinishedFrom(start: string): string | undefined {
-    for (const { record } of this.#registry.all()) {
+    for (const { record, starts } of this.#registry.all()) {
       const { image, memory } = record.specification
-      if (image === start || memory?.checkpoint === start) return record.name
+      if (image === start || memory?.checkpoint === start || starts.has(start)) return record.name
     }
     return undefined
   }
@@ -136,11 +127,11 @@ export class Coordinator implements CoordinatorPort {
     })
   }
 
-  putTasks(project: string, name: string, tasks: readonly TaskPut[]) {
+  putTasks(project: string, name: string, tasks: readonly TaskRequest[]) {
     return this.#onLive(project, name, async (live) => {
       if (live === undefined) throw new SandlotError('run_closed', 'the run is over')
       if (tasks.length === 0) return { added: 0, known: 0 }
-      const put = await putTasks(live, tasks)
+      const put = await putTasks(this.#services, live, tasks)
       announce(this.#services, live)
       return put
     })
@@ -221,8 +212,9 @@ export class Coordinator implements CoordinatorPort {
 
   attachWorker(project: string, request: WorkerRequest, wire: WorkerWire): Promise<WorkerStream> {
     return this.#call(async () => {
-      const { live } = await this.#find(project, request.run)
+      const { live, record } = await this.#find(project, request.run)
       if (live === undefined) return OVER
+      if (record.specification.program) throw runsItself(request.run)
       const stream = live.workers.attach(request, wire)
       if (this.#services.stage.draining) wire.send({ kind: 'draining' })
       return stream

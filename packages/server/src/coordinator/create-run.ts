@@ -65,8 +65,9 @@ async function begin(
   replaced?: StoredRecord,
 ): Promise<CreatedRun> {
   const { engine } = services
-  const { grade } = record.specification
-  const files = grade?.kind === 'command' ? (grade.files ?? []) : []
+  const { grade, program } = record.specification
+  const graders = grade?.kind === 'command' ? grade.files : undefined
+  const files = [...(graders ?? []), ...(program?.files ?? [])]
   for (const blob of new Set(files.map((file) => file.blob))) await pinBlob(engine, record, blob)
   registry.assertRoom()
   const revision = await saveRecord(engine.kv, record, replaced?.revision ?? 'absent')

@@ -31,6 +31,11 @@ export function attemptOfSandbox(run: string, sandbox: string): AttemptOf | unde
   return { episode: Number.parseInt(label.slice(10, 16), 36), attempt: number(label, 16) }
 }
 
+/** `wk_` + that of the run: the daemon is one worker of a run of programs, also after a restart. */
+export function programWorkerId(run: string): string {
+  return `${ID_PREFIXES.worker}_${runPart(run, ID_LENGTH)}`
+}
+
 /** `ls_` + episode + attempt + fencing token: says by itself what it is for. */
 export function leaseId(of: AttemptOf & { readonly token: number }): string {
   return `${ID_PREFIXES.lease}_${digits(of.episode, 6)}${digits(of.attempt, 4)}${digits(of.token, 10)}`

@@ -4,6 +4,10 @@ import { APPEND_BYTES_MAX } from '@sandlot/engine'
 export const COORDINATOR_LIMITS = {
   /** A run's specification as it is stored: it shares a value of the key-value store with the run's last view. */
   specificationBytes: 192 * 2 ** 10,
+  /** What a task has of its own, as it is stored: it shares a record with other tasks. */
+  ownTermsBytes: 128 * 2 ** 10,
+  /** What tasks start from, so many in one append. */
+  ownStartsPerAppend: 256,
   /** Runs that are not finished, of all projects. */
   runsLive: 1_000,
   /** Episodes of one run. */
@@ -66,6 +70,19 @@ export const COORDINATOR_LIMITS = {
   gradeOpenMs: 60_000,
   /** Output of a set-up or grade command that is kept for its error text. */
   commandTailBytes: 2_048,
+  /** What is kept of each channel of a program, and of its grade command. */
+  outputHeadBytes: 64 * 2 ** 10,
+  outputTailBytes: 192 * 2 ** 10,
+  /** A file that holds a verdict. */
+  verdictBytes: 64 * 2 ** 10,
+  /** How long bringing a program's files may take before the platform has failed. */
+  bringMs: 60_000,
+  /** How often the daemon, as a worker of its own, says that it is there. */
+  renewMs: 15_000,
+  /** How long it waits before it comes back as a worker where it was given up. */
+  attachAgainMs: 1_000,
+  /** A command that is to end and has not begun is looked for so often. */
+  stopEveryMs: 100,
   /** How long the node's feed of endings rests after it broke. */
   feedRetryMs: 1_000,
   /** How often runs and node are compared. */

@@ -20,6 +20,8 @@ import { type Grading, openGrading } from './grading.ts'
 import { leaseId } from './ids.ts'
 import type { SandboxKeeper } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
+import { type OwnStarts, openOwnStarts } from './own-starts.ts'
+import { openProgramWorker, type ProgramWorker } from './programs/program-worker.ts'
 import { createPulse, type Pulse } from './pulse.ts'
 import { openReadMarks, type ReadMarks } from './read-marks.ts'
 import { openResultLog, type ResultLog, type SequencedResult } from './result-log.ts'
@@ -38,6 +40,8 @@ export interface LiveRun {
   readonly actor: RunActor
   readonly journal: EventJournal
   readonly tasks: TaskStore
+  /** What its tasks start from, beside what it does itself. */
+  readonly starts: OwnStarts
   readonly workers: WorkerStreams
   /** Beats with everything that became durable of its results, and when the run is over. */
   readonly news: Pulse
@@ -70,6 +74,7 @@ export interface RunServices {
   readonly stage: Stage
   /** Aborts when the coordinator stops. */
   readonly signal: AbortSignal
+  /** For the daemon's log: something of ours failed, and is tried again. */
   warn(message: string, error: unknown): void
   /** Its last event is durable: what is left is to write that down and to clean up. */
   finished(live: LiveRun): void
@@ -82,10 +87,11 @@ export async function openLiveRun(services: RunServices, record: RunRecord): Pro
   const { engine, clock } = services
   const restored = await restore(engine, record)
   const tasks = await openTaskStore(engine, record, services.taskCache)
+  const starts = await openOwnStarts(engine.log, record, record.specification.resources)
   const { run, head } = restored
   const goesOn = head !== 'start' && run.status !== 'finished'
   const first = goesOn ? recover(run, clock.now(), NOTHING_CONFIRMED) : undefined
-  return startRun(services, record, restored, tasks, first)
+  return startRun(services, record, { ...restored, tasks, starts }, first)
 }
 
 /**
@@ -124,11 +130,11 @@ async function restore(engine: Engine, record: RunRecord): Promise<Restored> {
 function startRun(
   services: RunServices,
   record: RunRecord,
-  restored: Restored,
-  tasks: TaskStore,
+  restored: Restored & Pick<LiveRun, 'tasks' | 'starts'>,
   first: Step | undefined,
 ): LiveRun {
   const { engine, node, clock, deadlines, keeper, signal, warn } = services
+  const { tasks, starts } = restored
   const failed = (error: unknown) => services.failed(live, error)
   const journal = new EventJournal({
     log: engine.log,
@@ -164,7 +170,8 @@ function startRun(
   })
   const keepBlob = (blob: string) => pinBlob(engine, record, blob)
   const workers = new WorkerStreams({ actor, keepBlob })
-  const work = { record, node, clock, keeper, keepBlob, signal, actor, warn }
+  const work = { record, engine, node, clock, keeper, keepBlob, signal, actor, tasks, warn }
+  let programs: ProgramWorker | undefined
   const perform = performer({
     ...{ actor, workers, results, tasks, failed },
     sandboxes: openSandboxes(work),
@@ -175,7 +182,7 @@ function startRun(
     },
   })
   const live: LiveRun = {
-    ...{ record, actor, journal, tasks, workers, news, stage: services.stage },
+    ...{ record, actor, journal, tasks, starts, workers, news, stage: services.stage },
     marks:
       record.specification.ahead == null
         ? undefined
@@ -193,6 +200,7 @@ function startRun(
       actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate })
     },
     async close(reason) {
+      programs?.close()
       actor.stop()
       workers.end(reason)
       news.beat()
@@ -200,6 +208,9 @@ function startRun(
     },
   }
   actor.start(first)
+  if (record.specification.program && actor.run.status !== 'finished') {
+    programs = openProgramWorker(work, workers)
+  }
   return live
 }
 

@@ -20,6 +20,7 @@ import type {
   WorkerEventFromServer,
 } from '@sandlot/protocol'
 import type { AcquireRequest } from '../node/port.ts'
+import type { StartPoint } from '../start-points.ts'
 import type { Named } from './attach-run.ts'
 import type { EpisodePage, EpisodesQuery } from './episodes.ts'
 
@@ -29,6 +30,11 @@ export type RunMemory = Pick<AcquireRequest, 'checkpoint' | 'coldInstead' | 'onR
 /** A run whose `from` is an image already, and the memory that its sandboxes start from, taken over that image. */
 export interface RunRequest extends RunCreate {
   readonly memory?: RunMemory
+}
+
+/** A task whose `from`, where it has one, is looked up already. Until the call is over, what it stands for must stay. */
+export interface TaskRequest extends Omit<TaskPut, 'from'> {
+  readonly start?: StartPoint
 }
 
 export interface CoordinatorPort extends AsyncDisposable {
@@ -50,12 +56,13 @@ export interface CoordinatorPort extends AsyncDisposable {
   attachRun(project: string, name: string, named: Named, wait?: Wait): Promise<RunAttached>
   /**
    * Adds tasks, at most `LIMITS.tasksPerRequest`; `known` are those that were there with the same content.
-   * Nothing is added when one of them is refused: `task_conflict`, `run_closed`, `blob_unknown`. An empty list is fine.
+   * Nothing is added when one of them is refused: `task_conflict`, `run_closed`, `blob_unknown`, `image_unknown`. An empty list is
+   * fine.
    */
   putTasks(
     project: string,
     name: string,
-    tasks: readonly TaskPut[],
+    tasks: readonly TaskRequest[],
     wait?: Wait,
   ): Promise<{ added: number; known: number }>
   /** Idempotent, as the next three are. */
@@ -151,10 +158,18 @@ export interface WorkerWire {
   send(event: WorkerEventFromServer): void
 }
 
+/** What a worker says. One in this process measures nothing: core's clock tells what its phases took. */
+export type WorkerEvent =
+  | Exclude<WorkerEventFromClient, { kind: 'report' }>
+  | (Omit<ReportEvent, Measured> & Partial<Pick<ReportEvent, Measured>>)
+
+type ReportEvent = Extract<WorkerEventFromClient, { kind: 'report' }>
+type Measured = 'agentMs' | 'modelMs' | 'lagMs'
+
 /** The coordinator's end of the stream. */
 export interface WorkerStream {
   /** What the worker sent. Events of one stream are handled in order. Never throws. */
-  receive(event: WorkerEventFromClient): void
+  receive(event: WorkerEvent): void
   /** The connection is gone. The leases stay the worker's for as long as it may take to come back. Idempotent. */
   lost(): void
   /** The worker said good-bye (it cancelled its request): its leases end now and go to others. Idempotent. */

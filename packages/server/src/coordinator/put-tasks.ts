@@ -1,11 +1,16 @@
 import { checkMembers, episodesOf, type InputBody, type Run, type TaskInput } from '@sandlot/core'
-import { SandlotError, type TaskPut } from '@sandlot/protocol'
+import { SandlotError } from '@sandlot/protocol'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { LiveRun } from './live-run.ts'
-import { type CarriedTask, taskDigest, taskSeed } from './task-store.ts'
+import type { OwnStart } from './own-starts.ts'
+import { type TaskTerms, taskTermsOf } from './own-terms.ts'
+import type { TaskRequest } from './port.ts'
+import type { CoordinatorServices } from './services.ts'
+import { type CarriedTask, type StoredTask, taskDigest, taskSeed } from './task-store.ts'
 
 interface Keyed {
-  readonly task: TaskPut
+  readonly task: TaskRequest
+  readonly terms: TaskTerms | undefined
   readonly digest: string
 }
 
@@ -14,14 +19,20 @@ interface Keyed {
  * nobody refers to.
  */
 export async function putTasks(
+  { imageDigest }: Pick<CoordinatorServices, 'imageDigest'>,
   live: LiveRun,
-  tasks: readonly TaskPut[],
+  tasks: readonly TaskRequest[],
 ): Promise<{ added: number; known: number }> {
   const { run } = live.actor
-  const keyed = tasks.map((task) => ({ task, digest: taskDigest(task) }))
+  const keyed: Keyed[] = []
+  for (const task of tasks) {
+    const terms = await taskTermsOf(live.record.specification, task, imageDigest)
+    keyed.push({ task, terms, digest: taskDigest(task, terms?.identity) })
+  }
   const fresh = unknownOf(run, keyed)
   if (fresh.length === 0) return { added: 0, known: tasks.length }
-  const carried = await live.tasks.add(fresh.map(({ task }) => task))
+  await live.starts.add(fresh.flatMap(({ terms }) => startOf(live, terms)))
+  const carried = await live.tasks.add(fresh.map(storedTask))
   let added = 0
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   live.actor.decide(
@@ -72,16 +83,46 @@ function unknownOf(run: Run, keyed: readonly Keyed[]): Keyed[] {
   return tasks
 }
 
+function startOf({ record }: LiveRun, terms: TaskTerms | undefined): OwnStart[] {
+  const { start, resources } = terms?.own ?? {}
+  if (start === undefined && resources === undefined) return []
+  const checkpoint = start?.memory?.checkpoint
+  return [
+    {
+      ...(start ? { image: start.image } : {}),
+      ...(checkpoint === undefined ? {} : { checkpoint }),
+      resources: resources ?? record.specification.resources,
+    },
+  ]
+}
+
+function storedTask({ task, terms }: Keyed): StoredTask {
+  const { json, blob, program, grade } = task
+  const files = [...(program?.files ?? []), ...(grade?.files ?? [])].map((file) => file.blob)
+  return { json, blob, files, own: terms?.own && JSON.stringify(terms.own) }
+}
+
 function check(run: Run, { task, digest }: Keyed): 'new' | 'known' | 'conflict' {
   return run.keys.check(task.key, digest)
 }
 
-function inputOf(live: LiveRun, { task, digest }: Keyed, carried: CarriedTask): TaskInput {
+function inputOf(live: LiveRun, { task, terms, digest }: Keyed, carried: CarriedTask): TaskInput {
+  const { taskJson, taskBlob, own } = carried
+  const { from, timeoutMs } = terms ?? {}
   return {
-    ...{ key: task.key, digest, taskJson: carried.taskJson, taskBlob: carried.taskBlob },
+    ...{ key: task.key, digest, taskJson, taskBlob },
     seed: taskSeed(live.record.specification.seed, task.key),
     ...(task.group === undefined ? {} : { group: task.group }),
     ...(task.expectedMs === undefined ? {} : { expectedMs: task.expectedMs }),
+    ...(terms === undefined
+      ? {}
+      : {
+          own: {
+            ...(from === undefined ? {} : { from }),
+            ...(timeoutMs === undefined ? {} : { timeoutMs }),
+            ...(own === null ? {} : { more: own }),
+          },
+        }),
   }
 }
 

@@ -9,3 +9,9 @@ export function beingReadBack(name: string): SandlotError {
     hint: 'Try again in a moment.',
   })
 }
+
+export function runsItself(name: string): SandlotError {
+  return new SandlotError('invalid_request', `the daemon itself runs the episodes of ${name}`, {
+    hint: 'A run of programs takes no workers: read its results.',
+  })
+}

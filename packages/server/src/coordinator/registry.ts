@@ -4,8 +4,7 @@ import { attemptOfSandbox } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { type LiveRun, openLiveRun, type RunServices } from './live-run.ts'
 import { type RunRecord, type StoredRecord, saveRecord } from './run-record.ts'
-import { dropStreams } from './run-streams.ts'
-import { eventStream, taskStream } from './streams.ts'
+import { dropStreams, workStreams } from './run-streams.ts'
 import { reportOf, viewOf } from './views.ts'
 
 /** The runs that are not over: opened, written down when they are over, read back when they broke. */
@@ -75,7 +74,7 @@ export function openRegistry(services: Services): Registry {
     await saveRecord(engine.kv, { ...entry.record, finished }, entry.revision)
     entries.delete(nameOf(entry.record))
     await live.close('over')
-    await dropStreams(engine, [eventStream(entry.record), taskStream(entry.record)])
+    await dropStreams(engine, workStreams(entry.record))
   }
 
   function readBack(entry: Entry, live: LiveRun, error: unknown) {

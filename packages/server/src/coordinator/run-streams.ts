@@ -8,6 +8,7 @@ import {
   type RunAddress,
   resultStream,
   runOfStream,
+  startStream,
   taskStream,
 } from './streams.ts'
 
@@ -18,12 +19,17 @@ export async function dropStreams(
   for (const stream of streams) await engine.log.delete(stream)
 }
 
+/** What a run needs no more when it is over. */
+export function workStreams(run: RunAddress): string[] {
+  return [eventStream(run), taskStream(run), startStream(run)]
+}
+
 /** Removes all that a run left, but for its record. Idempotent. */
 export async function dropRun(
   engine: Pick<Engine, 'log' | 'blobs'>,
   run: RunAddress,
 ): Promise<void> {
-  const streams = [eventStream(run), taskStream(run), groupStream(run), resultStream(run)]
+  const streams = [...workStreams(run), groupStream(run), resultStream(run)]
   await dropStreams(engine, streams)
   for (;;) {
     const { pins } = await engine.blobs.pins(pinPrefix(run))
@@ -39,8 +45,7 @@ export async function dropOrphans(engine: Engine): Promise<void> {
     kept.add(resultStream(record))
     kept.add(groupStream(record))
     if (record.finished) continue
-    kept.add(eventStream(record))
-    kept.add(taskStream(record))
+    for (const stream of workStreams(record)) kept.add(stream)
   }
   for (let after: string | undefined; ; ) {
     const page = await engine.log.list(ALL_STREAMS, after === undefined ? {} : { after })

@@ -1,14 +1,16 @@
 import { type AttemptAddress, type Effect, isCurrent } from '@sandlot/core'
-import type { Clock } from '@sandlot/engine'
+import type { Clock, Engine } from '@sandlot/engine'
 import { argvOf, type PhaseNetwork, SandlotError } from '@sandlot/protocol'
 import { endedHow } from '../node/ended-how.ts'
 import type { NodePort } from '../node/port.ts'
 import { execId, sandboxId } from './ids.ts'
 import { type SandboxKeeper, takeWhatIsLeft } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
+import { termsOf } from './own-terms.ts'
 import type { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
 import { endingIn, fateOf, isReleased, RELEASED, usageOf } from './sandbox-fate.ts'
+import type { TaskStore } from './task-store.ts'
 
 /** The sandboxes of one run's attempts: asked of the node, prepared, given back. Every answer goes to the run's actor. */
 export interface Sandboxes {
@@ -28,30 +30,33 @@ export interface SandboxWork {
   keepBlob(digest: string): Promise<void>
   /** Aborts when the coordinator stops: what was begun goes on, and is asked for again. */
   readonly signal: AbortSignal
+  readonly engine: Pick<Engine, 'blobs'>
   readonly actor: RunActor
+  readonly tasks: TaskStore
   /** Something of ours failed that has no place in a result. */
   warn(message: string, error: unknown): void
 }
 
 export function openSandboxes(work: SandboxWork): Sandboxes {
-  const { record, node, clock, signal, actor, warn } = work
+  const { record, node, clock, signal, actor, tasks, warn } = work
   const { specification } = record
 
   async function acquire(effect: EffectOf<'acquire_sandbox'>) {
     const { episode, attempt, key } = effect
     try {
+      const terms = termsOf(specification, await tasks.loadOwn(effect.own))
       const sandbox = await node.acquire(
         {
           sandbox: sandboxId(record.id, effect),
-          image: specification.image,
-          ...specification.memory,
-          resources: specification.resources,
+          image: terms.image,
+          ...terms.memory,
+          resources: terms.resources,
           project: record.project,
           owner: `${record.name}/${key}/${attempt}`,
           epoch: 1,
-          env: specification.env,
-          ...(specification.workdir === null ? {} : { workdir: specification.workdir }),
-          ...(specification.user === null ? {} : { user: specification.user }),
+          env: terms.env,
+          ...(terms.workdir === null ? {} : { workdir: terms.workdir }),
+          ...(terms.user === null ? {} : { user: terms.user }),
           network: specification.network,
           phase: specification.setup.length > 0 ? 'setup' : 'agent',
           waitMs: leftMs(clock, effect.dueMs),

@@ -7,12 +7,14 @@ import {
   type HedgeRule,
   type KeepRule,
   type PhaseNetwork,
+  type ProgramSpec,
   RETRY_DEFAULTS,
   type Resources,
   type RunCreate,
   SandlotError,
   TIMEOUT_DEFAULTS_MS,
 } from '@sandlot/protocol'
+import { defined } from '../defined.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { RunMemory, RunRequest } from './port.ts'
 
@@ -22,6 +24,8 @@ export interface Specification {
   readonly imageDigest: string
   /** The memory that each sandbox starts from; absent: from the image. */
   readonly memory?: RunMemory
+  /** What is done where a task's own memory can't be restored; the run's is settled by `memory`. */
+  readonly ifIncompatible?: RunCreate['ifIncompatible']
   readonly concurrency: number
   readonly timeoutMs: Timeouts
   readonly retry: { readonly [K in keyof typeof RETRY_DEFAULTS]: number }
@@ -32,6 +36,8 @@ export interface Specification {
   readonly user: string | null
   readonly setup: readonly (string | string[])[]
   readonly grade: GradeSpec | null
+  /** Absent: workers run the episodes. */
+  readonly program?: ProgramSpec
   /** Absent: each episode is by itself. */
   readonly group?: GroupRule
   /** Absent: nothing is begun a second time beside what straggles. */
@@ -56,9 +62,11 @@ export interface Timeouts {
   readonly total: number | null
 }
 
+export type CommandGrade = Extract<GradeSpec, { kind: 'command' }>
+
 /** What two runs of one name may differ in and still be the same run. */
 const OUTSIDE_DIGEST = new Set<keyof Specification>([
-  ...(['image', 'concurrency', 'ahead', 'tags', 'artifacts', 'keep'] as const),
+  ...(['image', 'ifIncompatible', 'concurrency', 'ahead', 'tags', 'artifacts', 'keep'] as const),
 ])
 
 /** Completes what a caller sent. `invalid_request` where its parts contradict one another. */
@@ -77,6 +85,8 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     user: run.user ?? null,
     setup: run.setup ?? [],
     grade: run.grade ?? null,
+    ...(run.program ? { program: run.program } : {}),
+    ...(run.ifIncompatible ? { ifIncompatible: run.ifIncompatible } : {}),
     ...(run.group ? { group: run.group } : {}),
     ...(run.hedge ? { hedge: run.hedge } : {}),
     policy: run.policy ?? {},
@@ -104,13 +114,14 @@ export function policyOf(run: {
   readonly specification: Specification
 }): RunPolicy {
   const { concurrency, timeoutMs, retry, setup, grade, group, hedge, ...more } = run.specification
-  const { policy, tags, imageDigest, ahead, artifacts, keep } = more
+  const { policy, tags, imageDigest, ahead, artifacts, keep, program } = more
   const { total, ...timeout } = timeoutMs
   return compileRun(
     {
       ...{ concurrency, retry, policy, tags, setup: [...setup] },
       timeout: total === null ? timeout : { ...timeout, total },
       ...(grade === null ? {} : { grade }),
+      ...(program === undefined ? {} : { program }),
       ...(group === undefined ? {} : { group }),
       ...(hedge === undefined ? {} : { hedge }),
       ...(ahead === null ? {} : { ahead }),
@@ -152,14 +163,6 @@ function identityOf(specification: Specification): Record<string, unknown> {
       ([field]) => !OUTSIDE_DIGEST.has(field as keyof Specification),
     ),
   )
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-
-function defined<T extends object>(value: T | undefined): Defined<T> {
-  return Object.fromEntries(
-    Object.entries(value ?? {}).filter(([, item]) => item !== undefined),
-  ) as Defined<T>
 }
 
 /** JSON with sorted keys: one text for one value. */

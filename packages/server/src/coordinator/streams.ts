@@ -31,6 +31,11 @@ export function taskStream(run: RunAddress): string {
   return `${streamPrefix(run)}tasks`
 }
 
+/** What its tasks start from, beside what the run does. */
+export function startStream(run: RunAddress): string {
+  return `${streamPrefix(run)}starts`
+}
+
 export function streamPrefix({ project, id }: RunAddress): string {
   return `run/${project}/${id}/`
 }

@@ -3,6 +3,7 @@ import type { Digest, Engine, Log, Position } from '@sandlot/engine'
 import { isEngineError } from '@sandlot/engine'
 import { SandlotError, type TaskPut } from '@sandlot/protocol'
 import { COORDINATOR_LIMITS } from './limits.ts'
+import { canonical } from './specification.ts'
 import { pinPrefix, type RunAddress, taskStream } from './streams.ts'
 
 /**
@@ -11,8 +12,17 @@ import { pinPrefix, type RunAddress, taskStream } from './streams.ts'
  */
 export interface TaskStore {
   /** Makes the contents durable and gives what the episode carries of each. `blob_unknown`: nothing was added. */
-  add(tasks: readonly TaskPut[]): Promise<CarriedTask[]>
-  load(carried: CarriedTask): Promise<TaskContent> | TaskContent
+  add(tasks: readonly StoredTask[]): Promise<CarriedTask[]>
+  load(carried: TaskContent): Promise<TaskContent> | TaskContent
+  /** The text of what a task has of its own. */
+  loadOwn(own: string | null): Promise<string | null> | string | null
+}
+
+export interface StoredTask extends Pick<TaskPut, 'json' | 'blob'> {
+  /** JSON text of what it has of its own. */
+  readonly own?: string | undefined
+  /** Blobs that are kept with it. */
+  readonly files: readonly string[]
 }
 
 /** As the worker gets it: JSON text or a blob. */
@@ -21,15 +31,21 @@ export interface TaskContent {
   readonly taskBlob: string | null
 }
 
-/** The same, or in `taskBlob` the place of the text: `at:<index>:<position before its record>`. */
-export type CarriedTask = TaskContent
+/** The same, or in `taskBlob` and `own` the place of the text: `at:<index>:<position before its record>`. */
+export interface CarriedTask extends TaskContent {
+  readonly own: string | null
+}
 
 const PLACE = 'at:'
 
-/** Says whether two tasks are the same: over content and group. */
-export function taskDigest(task: TaskPut): string {
+/** Says whether two tasks are the same: over content, group and what they have of their own. */
+export function taskDigest(
+  task: Pick<TaskPut, 'json' | 'blob' | 'group'>,
+  identity?: unknown,
+): string {
   const content = task.blob ?? `sha256:${sha256(task.json as string).toString('hex')}`
-  return sha256(JSON.stringify([content, task.group ?? null]))
+  const own = identity === undefined ? [] : [canonical(identity)]
+  return sha256(JSON.stringify([content, task.group ?? null, ...own]))
     .toString('base64url')
     .slice(0, 22)
 }
@@ -57,28 +73,53 @@ export async function openTaskStore(
     return contents.map((_, index) => `${PLACE}${index}:${before}`)
   }
 
-  async function add(tasks: readonly TaskPut[]): Promise<CarriedTask[]> {
-    const blobs = new Set(tasks.flatMap((task) => task.blob ?? []))
+  async function add(tasks: readonly StoredTask[]): Promise<CarriedTask[]> {
+    const blobs = new Set(tasks.flatMap(({ blob, files }) => (blob ? [blob, ...files] : files)))
     await Promise.all([...blobs].map((blob) => pinBlob(engine, run, blob)))
     const carried = tasks.map(
-      ({ json, blob }): CarriedTask => ({ taskJson: json ?? null, taskBlob: blob ?? null }),
+      ({
+        json = null,
+        blob = null,
+        own = null,
+      }): { -readonly [K in keyof CarriedTask]: string | null } => ({
+        ...{ taskJson: json, taskBlob: blob, own },
+      }),
     )
-    for (const chunk of chunksOf(carried)) {
-      const places = await append(chunk.map((index) => carried[index]?.taskJson as string))
-      for (const [at, index] of chunk.entries()) {
-        carried[index] = { taskJson: null, taskBlob: places[at] as string }
+    const large: Large[] = []
+    for (const task of carried) {
+      const { taskJson, own } = task
+      if (isLarge(taskJson)) {
+        large.push({
+          text: taskJson,
+          moveTo(place) {
+            task.taskJson = null
+            task.taskBlob = place
+          },
+        })
       }
+      if (isLarge(own)) {
+        large.push({
+          text: own,
+          moveTo(place) {
+            task.own = place
+          },
+        })
+      }
+    }
+    for (const chunk of chunksOf(large)) {
+      const places = await append(chunk.map(({ text }) => text))
+      for (const [at, { moveTo }] of chunk.entries()) moveTo(places[at] as string)
     }
     return carried
   }
 
-  async function loadFrom(place: string): Promise<TaskContent> {
+  async function textAt(place: string): Promise<string> {
     const split = place.indexOf(':', PLACE.length)
     const index = Number(place.slice(PLACE.length, split))
     const before = place.slice(split + 1)
     const name = `${stream}@${before}`
     const contents = cache.get(name) ?? (await read(engine.log, stream, before, name, cache))
-    return { taskJson: contents[index] as string, taskBlob: null }
+    return contents[index] as string
   }
 
   return {
@@ -87,7 +128,11 @@ export async function openTaskStore(
       last = added.catch(() => {})
       return added
     },
-    load: (carried) => (carried.taskBlob?.startsWith(PLACE) ? loadFrom(carried.taskBlob) : carried),
+    load: (carried) =>
+      carried.taskBlob?.startsWith(PLACE)
+        ? textAt(carried.taskBlob).then((taskJson) => ({ taskJson, taskBlob: null }))
+        : carried,
+    loadOwn: (own) => (own?.startsWith(PLACE) ? textAt(own) : own),
   }
 }
 
@@ -135,19 +180,28 @@ export function openTaskCache(): TaskCache {
   }
 }
 
-/** Indexes of the tasks that are too large to stay in memory, by the record they go into. */
-function* chunksOf(carried: readonly CarriedTask[]): Generator<number[]> {
-  let chunk: number[] = []
+/** A text that does not stay in memory. */
+interface Large {
+  readonly text: string
+  moveTo(place: string): void
+}
+
+function isLarge(text: string | null): text is string {
+  return text !== null && Buffer.byteLength(text) > COORDINATOR_LIMITS.taskInlineBytes
+}
+
+/** By the record they go into. */
+function* chunksOf(large: readonly Large[]): Generator<Large[]> {
+  let chunk: Large[] = []
   let sizeBytes = 0
-  for (const [index, { taskJson }] of carried.entries()) {
-    const bytes = taskJson === null ? 0 : Buffer.byteLength(taskJson)
-    if (bytes <= COORDINATOR_LIMITS.taskInlineBytes) continue
+  for (const item of large) {
+    const bytes = Buffer.byteLength(item.text)
     if (chunk.length > 0 && sizeBytes + bytes > COORDINATOR_LIMITS.taskRecordBytes) {
       yield chunk
       chunk = []
       sizeBytes = 0
     }
-    chunk.push(index)
+    chunk.push(item)
     sizeBytes += bytes
   }
   if (chunk.length > 0) yield chunk

@@ -5,15 +5,11 @@ import {
   type LeaseOffer,
   type Run,
 } from '@sandlot/core'
-import {
-  type Artifact,
-  type Lease,
-  SandlotError,
-  type WorkerEventFromClient,
-} from '@sandlot/protocol'
+import { type Artifact, type Lease, SandlotError } from '@sandlot/protocol'
+import { defined } from '../defined.ts'
 import { attemptOfLease, leaseId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
-import type { WorkerRequest, WorkerStream, WorkerWire } from './port.ts'
+import type { WorkerEvent, WorkerRequest, WorkerStream, WorkerWire } from './port.ts'
 import type { Answer, RunActor } from './run-actor.ts'
 import { boundedReport, invalid } from './worker-report.ts'
 
@@ -119,7 +115,7 @@ export class WorkerStreams {
     this.#detach(worker, connection, { type: 'worker_detached', worker })
   }
 
-  #receive(worker: string, connection: Connection, event: WorkerEventFromClient): void {
+  #receive(worker: string, connection: Connection, event: WorkerEvent): void {
     if (this.#connections.get(worker) !== connection) return
     if (this.#actor.inputsWaiting > COORDINATOR_LIMITS.inputsWaiting) {
       // More is said than can be decided on.
@@ -163,8 +159,8 @@ export class WorkerStreams {
     }
     const kept: Artifact[] = []
     for (const artifact of artifacts) if (await this.#isKept(artifact.blob)) kept.push(artifact)
-    const measured = { agentMs, modelMs, lagMs, flags, artifacts: kept }
-    const input = { type: 'reported', ...of, report, ...measured } as const
+    const measured = defined({ agentMs, modelMs, lagMs })
+    const input = { type: 'reported', ...of, report, ...measured, flags, artifacts: kept } as const
     this.#actor.post(input, (answer) => {
       reporting.delete(lease)
       settle(wire, lease, answer)
@@ -197,8 +193,8 @@ function holdsLease(run: Run, worker: string, lease: string, token: number): boo
   return attemptInProgress(run, of)?.current?.worker === worker
 }
 
-type Renewal = Extract<WorkerEventFromClient, { kind: 'renew' }>
-type Report = Extract<WorkerEventFromClient, { kind: 'report' }>
+type Renewal = Extract<WorkerEvent, { kind: 'renew' }>
+type Report = Extract<WorkerEvent, { kind: 'report' }>
 interface Fenced {
   readonly episode: number
   readonly attempt: number

@@ -1,8 +1,6 @@
 import type { Clock, Engine } from '@sandlot/engine'
 import type { Resources } from '@sandlot/protocol'
 import {
-  type GradeWorldSpec,
-  GuestError,
   type ImageStore,
   MachineNetwork,
   packageSettings,
@@ -10,7 +8,6 @@ import {
   type Usage,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
-import { SERVER_LIMITS } from '../limits.ts'
 import { canRestore, type SavedOf } from './can-restore.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { type CollectedFiles, type CollectFilesRequest, collectFiles } from './collect-files.ts'
@@ -23,6 +20,7 @@ import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
+import { openGradeWorld } from './grade-world.ts'
 import { usageNow } from './last-look.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { enterPhase } from './networks.ts'
@@ -43,10 +41,12 @@ import type {
   NodeWait,
   OpenGradeWorldRequest,
   PutFilesRequest,
+  ReadFileRequest,
   ReleaseRequest,
   SandboxEnded,
 } from './port.ts'
 import { putFiles } from './put-files.ts'
+import { readFile } from './read-file.ts'
 import { reapPastTime } from './reaper.ts'
 import { type Recovered, recoverNode } from './recover.ts'
 import { Room, type RoomSize } from './room.ts'
@@ -163,22 +163,25 @@ export class Node implements NodePort {
     }
   }
 
-  async openGradeWorld(
-    { sandbox, world = 'grade', shows = 'main' }: OpenGradeWorldRequest,
+  async hasExec(
+    { sandbox, exec }: { readonly sandbox: string; readonly exec: string },
     wait?: NodeWait,
-  ): Promise<void> {
+  ): Promise<boolean> {
     using lent = await this.sandboxes.lend(sandbox)
-    const entry = this.sandboxes.entries.get(sandbox)
-    if (!entry) return
-    const opening =
-      entry.graderWorlds.get(world) ??
-      this.#openGradeWorld(sandbox, { world, shows }).catch((error) => {
-        entry.graderWorlds.delete(world)
-        throw error
-      })
-    entry.graderWorlds.set(world, opening)
     try {
-      await within(opening, wait)
+      const execs = await lent.guest.exec.list({ ...wait })
+      return execs.some((each) => each.exec === exec)
+    } catch (error) {
+      throw await lent.explain(error)
+    }
+  }
+
+  async openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void> {
+    using lent = await this.sandboxes.lend(request.sandbox)
+    const entry = this.sandboxes.entries.get(request.sandbox)
+    if (!entry) return
+    try {
+      await within(openGradeWorld(this.#parts, entry, request), wait)
     } catch (error) {
       throw await lent.explain(error)
     }
@@ -213,6 +216,11 @@ export class Node implements NodePort {
     using lent = await this.sandboxes.lend(request.sandbox)
     const { blobs } = this.#parts.engine
     return await collectFiles(lent, request, { blobs, signal: waitSignal(wait) ?? NEVER })
+  }
+
+  async readFile(request: ReadFileRequest, wait?: NodeWait): Promise<Uint8Array | undefined> {
+    using lent = await this.sandboxes.lend(request.sandbox)
+    return await readFile(lent, request, { signal: waitSignal(wait) ?? NEVER })
   }
 
   async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {
@@ -277,20 +285,6 @@ export class Node implements NodePort {
   async #exec(request: NodeExecRequest): Promise<NodeExecEnd> {
     using lent = await this.sandboxes.lend(request.sandbox)
     return await this.commands.run(lent, request, true)
-  }
-
-  async #openGradeWorld(sandbox: string, grade: GradeWorldSpec): Promise<void> {
-    const entry = this.sandboxes.entries.get(sandbox)
-    const running = entry?.sandbox
-    if (!running) return
-    const signal = AbortSignal.timeout(SERVER_LIMITS.gradeWorldMs)
-    try {
-      await this.#parts.driver.openGradeWorld(running, grade, { signal })
-    } catch (error) {
-      // It was opened before, and the answer was lost.
-      if (!(error instanceof GuestError && error.code === 'exists')) throw error
-    }
-    entry.gradeOpened = true
   }
 }
 

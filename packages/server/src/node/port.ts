@@ -24,6 +24,9 @@ import type {
   Tags,
 } from '@sandlot/protocol'
 import type { CollectedFiles, CollectFilesRequest } from './collect-files.ts'
+import type { PutFilesRequest, ReadFileRequest } from './port-files.ts'
+
+export type { PutFile, PutFilesRequest, ReadFileRequest } from './port-files.ts'
 
 export interface NodePort {
   /** Name of the node. */
@@ -72,7 +75,16 @@ export interface NodePort {
    */
   enterPhase(request: EnterPhaseRequest, wait?: NodeWait): Promise<void>
 
-  /** Writes files whose contents are blobs, with missing directories. Asked again it writes them again. `blob_unknown`. */
+  /** Whether the sandbox has begun a command of this id: it runs, or ran and is remembered. */
+  hasExec(
+    request: { readonly sandbox: string; readonly exec: string },
+    wait?: NodeWait,
+  ): Promise<boolean>
+
+  /**
+   * Writes files, with missing directories, in the place of whatever is there; `remove` is removed before. Asked again it does it again.
+   * `blob_unknown`.
+   */
   putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void>
 
   /**
@@ -80,6 +92,8 @@ export interface NodePort {
    * it gives what it has.
    */
   collectFiles(request: CollectFilesRequest, wait?: NodeWait): Promise<CollectedFiles>
+  /** The content of a regular file; undefined where there is nothing. `too_large` beyond `bytesMax`. */
+  readFile(request: ReadFileRequest, wait?: NodeWait): Promise<Uint8Array | undefined>
 
   /** The sandbox as it stands, or how it ended; undefined where the node knows nothing of it. */
   find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined>
@@ -270,18 +284,6 @@ export interface NodeExecEnd {
   readonly stderrDroppedBytes: number
   /** Processes that it started and that still run. */
   readonly left: number
-}
-
-export interface PutFilesRequest {
-  readonly sandbox: string
-  /** Default `main`. */
-  readonly world?: 'main' | GraderWorld
-  readonly files: readonly {
-    readonly path: string
-    /** `sha256:…` */
-    readonly blob: string
-    readonly mode: number
-  }[]
 }
 
 export interface NodeCapacity {

@@ -1,13 +1,14 @@
 import { type Digest, type Engine, isEngineError } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
 import { GuestError } from '@sandlot/runtime'
+import { type UserIds, userIds } from '../sandboxes/user.ts'
 import type { Lent } from './lend.ts'
-import type { PutFilesRequest } from './port.ts'
+import type { PutFile, PutFilesRequest } from './port.ts'
 
 const AT_ONCE = 4
 
 /**
- * Writes files whose contents are blobs, a few at once, in the place of whatever is there: an episode must not keep its tests from
+ * Writes files, a few at once, in the place of whatever is there: an episode must not keep its tests from
  * being brought by what it leaves in their way.
  */
 export async function putFiles(
@@ -15,31 +16,46 @@ export async function putFiles(
   request: PutFilesRequest,
   options: { readonly engine: Engine; readonly signal: AbortSignal },
 ): Promise<void> {
-  const files = request.files.values()
-  const work = async () => {
-    for (const file of files) await putFile(lent, request.world ?? 'main', file, options)
+  const { world = 'main', remove = [], of } = request
+  const { signal } = options
+  try {
+    for (const path of remove) await makeRoom(lent, world, path, signal)
+    const owner = of ? await userIds(lent.guest, world, of.user ?? lent.user, signal) : ROOT
+    const files = request.files.values()
+    const work = async () => {
+      for (const file of files) await putFile(lent, { world, owner }, file, options)
+    }
+    const all = await Promise.allSettled(Array.from({ length: AT_ONCE }, work))
+    for (const each of all) if (each.status === 'rejected') throw each.reason
+  } catch (error) {
+    throw await lent.explain(error)
   }
-  const failed = await Promise.allSettled(Array.from({ length: AT_ONCE }, work))
-  for (const each of failed) if (each.status === 'rejected') throw await lent.explain(each.reason)
 }
+
+const ROOT: UserIds = { uid: 0, gid: 0 }
 
 async function putFile(
   lent: Lent,
-  world: string,
-  file: PutFilesRequest['files'][number],
+  { world, owner }: { readonly world: string; readonly owner: UserIds },
+  file: PutFile,
   { engine, signal }: { readonly engine: Engine; readonly signal: AbortSignal },
 ): Promise<void> {
-  const path = file.path
+  const { path, mode } = file
   try {
-    const { body } = await engine.blobs.open(file.blob as Digest, { signal })
+    const body =
+      'bytes' in file ? file.bytes : (await engine.blobs.open(file.blob as Digest, { signal })).body
     await makeRoom(lent, world, path, signal)
-    const options = { mode: file.mode, parents: true }
+    const options = { ...owner, mode, parents: true }
     await lent.guest.files.write(world, path, body, options, { signal })
   } catch (error) {
     if (isEngineError(error, 'not_found') || isEngineError(error, 'invalid_argument')) {
-      throw new SandlotError('blob_unknown', `no content ${file.blob} for ${path}`, {
-        cause: error,
-      })
+      throw new SandlotError(
+        'blob_unknown',
+        `no content ${'blob' in file ? file.blob : ''} for ${path}`,
+        {
+          cause: error,
+        },
+      )
     }
     throw error
   }

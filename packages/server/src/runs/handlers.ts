@@ -1,8 +1,9 @@
 import { runName, SandlotError } from '@sandlot/protocol'
-import type { CoordinatorPort } from '../coordinator/port.ts'
+import type { CoordinatorPort, TaskRequest } from '../coordinator/port.ts'
+import { defined } from '../defined.ts'
 import type { Handlers } from '../http/call.ts'
 import { startOf } from '../sandboxes/start-of.ts'
-import type { StartPoints } from '../start-points.ts'
+import type { StartPoint, StartPoints } from '../start-points.ts'
 
 type RunRoutes =
   | 'createRun'
@@ -52,8 +53,21 @@ export function runHandlers(
       return await coordinator.attachRun(caller.project, name, named)
     },
     // Once begun, a change is finished, also for a client that is gone.
-    putTasks: ({ caller, params, body }) =>
-      coordinator.putTasks(caller.project, nameOf(params), body.tasks),
+    putTasks: async ({ caller, params, body }) => {
+      using stays = new DisposableStack()
+      const starts = new Map<string, StartPoint>()
+      const tasks: TaskRequest[] = []
+      for (const { from, ...task } of body.tasks) {
+        if (from === undefined) {
+          tasks.push(task)
+          continue
+        }
+        const start = starts.get(from) ?? stays.use(await startPoints.resolve(caller.project, from))
+        starts.set(from, start)
+        tasks.push({ ...task, start })
+      }
+      return await coordinator.putTasks(caller.project, nameOf(params), tasks)
+    },
     closeRun: ({ caller, params }) => coordinator.closeRun(caller.project, nameOf(params)),
     cancelRun: ({ caller, params }) => coordinator.cancelRun(caller.project, nameOf(params)),
     pauseRun: ({ caller, params }) => coordinator.pauseRun(caller.project, nameOf(params)),
@@ -88,13 +102,4 @@ function nameOf({ name }: Readonly<Record<string, string>>): string {
   if (parsed.success) return parsed.data
   const shown = JSON.stringify((name ?? '').slice(0, 64))
   throw new SandlotError('run_unknown', `${shown} is not the name of a run`)
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-
-/** Without the fields that are undefined. */
-function defined<T extends object>(value: T): Defined<T> {
-  return Object.fromEntries(
-    Object.entries(value).filter(([, field]) => field !== undefined),
-  ) as Defined<T>
 }

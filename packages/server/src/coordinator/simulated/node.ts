@@ -12,6 +12,7 @@ import type {
   NodeSandbox,
   OpenGradeWorldRequest,
   PutFilesRequest,
+  ReadFileRequest,
   ReleaseRequest,
   SandboxEnded,
 } from '../../node/port.ts'
@@ -23,6 +24,11 @@ export interface SimulatedNodeOptions {
   /** Runs a command; by default everything exits with 0. */
   onExec?(request: NodeExecRequest): Partial<NodeExecEnd> | Promise<Partial<NodeExecEnd>>
   onCollect?(request: CollectFilesRequest): CollectedFiles | Promise<CollectedFiles>
+  /** What a file holds; by default there is none. */
+  onRead?(request: ReadFileRequest): string | undefined | Promise<string | undefined>
+  /** A file that is put; throws what that fails with. */
+  onPut?(request: PutFilesRequest): void | Promise<void>
+  onKill?(exec: string): void
   onOpenGradeWorld?(sandbox: string, world: GraderWorld): void | Promise<void>
 }
 
@@ -96,7 +102,12 @@ export class SimulatedNode implements NodePort {
 
   async killExec({ exec }: { readonly exec: string }): Promise<{ processes: number }> {
     this.killed.push(exec)
+    this.#options.onKill?.(exec)
     return { processes: 1 }
+  }
+
+  async hasExec({ exec }: { readonly exec: string }): Promise<boolean> {
+    return this.#execs.has(exec)
   }
 
   async openGradeWorld({ sandbox, world = 'grade' }: OpenGradeWorldRequest): Promise<void> {
@@ -112,12 +123,19 @@ export class SimulatedNode implements NodePort {
 
   async putFiles(request: PutFilesRequest): Promise<void> {
     this.#mustLive(request.sandbox)
+    await this.#options.onPut?.(request)
     this.files.push(request)
   }
 
   async collectFiles(request: CollectFilesRequest): Promise<CollectedFiles> {
     this.#mustLive(request.sandbox)
     return (await this.#options.onCollect?.(request)) ?? { artifacts: [], leftOut: [] }
+  }
+
+  async readFile(request: ReadFileRequest): Promise<Uint8Array | undefined> {
+    this.#mustLive(request.sandbox)
+    const text = await this.#options.onRead?.(request)
+    return text === undefined ? undefined : Buffer.from(text)
   }
 
   async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {

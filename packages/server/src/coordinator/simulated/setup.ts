@@ -7,6 +7,7 @@ import { Coordinator } from '../coordinator.ts'
 import type { KeepRequest, SandboxKeeper } from '../leaving.ts'
 import { createManualClock, type ManualClock } from './clock.ts'
 import { SimulatedNode, type SimulatedNodeOptions } from './node.ts'
+import { countPending } from './pending.ts'
 import { until } from './settle.ts'
 import type { SimulatedWorker } from './worker.ts'
 
@@ -16,6 +17,8 @@ export interface Simulation extends AsyncDisposable {
   readonly clock: ManualClock
   readonly node: SimulatedNode
   readonly coordinator: Coordinator
+  /** Nothing is being decided, and nothing written or read. */
+  readonly isIdle: boolean
   /** What the daemon's log would say. */
   readonly warnings: string[]
   /** Sandboxes whose files are kept. */
@@ -31,7 +34,9 @@ export async function simulate(
   options: SimulatedNodeOptions & { onKeep?(request: KeepRequest): void | Promise<void> } = {},
 ): Promise<Simulation> {
   const directory = await mkdtemp(join(tmpdir(), 'coordinator-'))
-  const engine = await openSqliteEngine({ directory })
+  const opened = await openSqliteEngine({ directory })
+  const pending = countPending(opened)
+  const { engine } = pending
   const clock = createManualClock()
   const node = new SimulatedNode(options)
   const warnings: string[] = []
@@ -63,6 +68,10 @@ export async function simulate(
     get coordinator() {
       return coordinator
     },
+    get isIdle() {
+      const { inputsWaiting, batchesInFlight } = coordinator.numbers()
+      return inputsWaiting + batchesInFlight + pending.calls === 0
+    },
     async restart() {
       await coordinator[Symbol.asyncDispose]()
       coordinator = await start()
@@ -78,7 +87,7 @@ export async function simulate(
     },
     async [Symbol.asyncDispose]() {
       await coordinator[Symbol.asyncDispose]()
-      await engine[Symbol.asyncDispose]()
+      await opened[Symbol.asyncDispose]()
       await rm(directory, { recursive: true })
     },
   }
@@ -98,18 +107,17 @@ export function someTasks(count: number, from = 0): TaskPut[] {
 
 /**
  * Lets time go on until the run is over, in steps that are taken only when nothing is under way: however slow the machine is, what
- * the coordinator waits for comes before what it would give up for. Meanwhile the worker is heard.
+ * the coordinator waits for comes before what it would give up for. Meanwhile the worker, where there is one, is heard.
  */
 export async function overTime(
   simulation: Simulation,
-  worker: SimulatedWorker,
+  worker?: SimulatedWorker,
   stepMs = 100,
 ): Promise<ResultRow[]> {
   await until('the run is over', async () => {
-    const { inputsWaiting, batchesInFlight } = simulation.coordinator.numbers()
-    if (inputsWaiting === 0 && batchesInFlight === 0) {
+    if (simulation.isIdle) {
       simulation.clock.advance(stepMs)
-      worker.renew()
+      worker?.renew()
     }
     return (await simulation.view('a')).state === 'finished'
   })

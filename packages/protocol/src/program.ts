@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { command } from './exec.ts'
+import { commandFields } from './grade.ts'
+import { rewardSource } from './reward-source.ts'
+
+/** The command that is an episode: the daemon runs it, and no client has to be there. */
+export const programSpec = z
+  .object({
+    command,
+    /** `files` are brought before it starts. */
+    ...commandFields,
+    /** Where its verdict is, in a run without a grader. Default: its exit code. Refused beside a grader. */
+    reward: rewardSource.optional(),
+  })
+  .strict()
+export type ProgramSpec = z.infer<typeof programSpec>
+
+/** Where a program, and its grade command, find the task as JSON. */
+export const TASK_FILE = '/run/sandlot/task.json'
+
+/** What a program and its grade command are told by their environment. */
+export const PROGRAM_ENV = {
+  taskFile: 'SANDLOT_TASK_FILE',
+  run: 'SANDLOT_RUN',
+  episode: 'SANDLOT_EPISODE',
+  key: 'SANDLOT_KEY',
+  group: 'SANDLOT_GROUP',
+  member: 'SANDLOT_MEMBER',
+  attempt: 'SANDLOT_ATTEMPT',
+  seed: 'SANDLOT_SEED',
+  policyVersion: 'SANDLOT_POLICY_VERSION',
+} as const
+
+/** Artifacts that an attempt of a program leaves: the ends of what its commands said, where they said something. */
+export const OUTPUT_ARTIFACTS = {
+  agentStdout: 'agent.stdout',
+  agentStderr: 'agent.stderr',
+  gradeStdout: 'grade.stdout',
+  gradeStderr: 'grade.stderr',
+} as const

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import { command } from './exec.ts'
+import { commandFields } from './grade.ts'
+import { LIMITS } from './limits.ts'
+import { resources } from './resources.ts'
+import { startPoint } from './start-point.ts'
+import { timeouts } from './timeouts.ts'
+import { wholeText } from './whole-text.ts'
+
+/** What a task has of its own, in the place of what the run has; `env` and `files` are added to the run's. */
+const ownCommand = z.object({ command: command.optional(), ...commandFields }).strict()
+export type OwnCommand = z.infer<typeof ownCommand>
+
+/** One task. Same key and content is one task; the same key with other content is refused. */
+export const taskPut = z
+  .object({
+    key: wholeText.min(1).max(LIMITS.keyLength),
+    /** The task as JSON text, or a blob's digest when it is larger than `inlineBytes`. */
+    json: z.string().optional(),
+    blob: z.string().optional(),
+    /** Its group: needed where the run groups by `name`, refused where it groups by `prompt`, else a label of its row. */
+    group: wholeText.max(LIMITS.keyLength).optional(),
+    /** For longest-expected first. */
+    expectedMs: z.number().nonnegative().optional(),
+    /** What its sandboxes start from. Default: what the run's do, as for all of the following. */
+    from: startPoint.optional(),
+    timeout: timeouts.optional(),
+    /** Those that it names; the others are the run's, or with a `from` of its own what that one has. */
+    resources: resources.optional(),
+    /** Of a run of programs. */
+    program: ownCommand.optional(),
+    /** Of a run that grades by command. */
+    grade: ownCommand.optional(),
+  })
+  .strict()
+  .refine(
+    (task) => (task.json === undefined) !== (task.blob === undefined),
+    'a task has either json or blob',
+  )
+export type TaskPutInput = z.input<typeof taskPut>
+export type TaskPut = z.output<typeof taskPut>
+
+export const tasksPut = z
+  .object({ tasks: z.array(taskPut).min(1).max(LIMITS.tasksPerRequest) })
+  .strict()

@@ -1,0 +1,151 @@
+/** The run of one grade command, in the world that shows it what it may see. */
+import { isCurrent } from '@sandlot/core'
+import {
+  type Artifact,
+  argvOf,
+  type ErrorCode,
+  OUTPUT_ARTIFACTS,
+  type RewardSource,
+  SandlotError,
+} from '@sandlot/protocol'
+import type { GraderWorld, NodeExecEnd } from '../node/port.ts'
+import { execId } from './ids.ts'
+import { COORDINATOR_LIMITS } from './limits.ts'
+import { type Terms, termsOf } from './own-terms.ts'
+import { storeOutput } from './programs/output.ts'
+import { taskFile, toldOf } from './programs/told.ts'
+import { type EffectOf, hasPolicies, leftMs, type SandboxWork } from './sandboxes.ts'
+import type { CommandGrade } from './specification.ts'
+import { pinBlob } from './task-store.ts'
+import { BY_EXIT, readVerdict, type Verdict } from './verdict.ts'
+
+export interface Graded {
+  readonly verdict: Verdict
+  readonly artifacts: readonly Artifact[]
+}
+
+export type NoVerdict = Extract<Verdict, { kind: 'none' }>
+
+type StartGrade = EffectOf<'start_grade'>
+type World = 'main' | GraderWorld
+
+/**
+ * `begun`: told before the command starts, so that it can be ended. Undefined where its time was over, which core ends as
+ * `grade_timeout` by its own clock, or nobody wants it any more.
+ */
+export async function runGrade(
+  work: SandboxWork,
+  effect: StartGrade,
+  world: World,
+  begun: (effect: StartGrade, command: { sandbox: string; exec: string }) => void,
+): Promise<Graded | undefined> {
+  const { record, actor, tasks, node, signal } = work
+  const { sandbox } = effect
+  const terms = termsOf(record.specification, await tasks.loadOwn(effect.own))
+  const spec = terms.grade as CommandGrade
+  const { reward = BY_EXIT } = spec
+  const exec = execId(record.id, effect.token, world === 'control' ? 1 : 0)
+  try {
+    await openWorld(work, sandbox, world)
+    await bring(work, effect, { world, exec, terms })
+    if (!isCurrent(actor.run, effect)) return undefined
+    begun(effect, { sandbox, exec })
+    const end = await node.exec(requestOf(work, effect, { world, exec, terms }), { signal })
+    if (end.timedOut) return undefined
+    const { verdictBytes: bytesMax } = COORDINATOR_LIMITS
+    const verdict = await readVerdict(reward, end, {
+      who: 'the grade command',
+      read: (path) => node.readFile({ sandbox, world, path, bytesMax }, { signal }),
+    })
+    return { verdict, artifacts: terms.program ? await outputOf(work, end) : [] }
+  } catch (error) {
+    // Anything but the files in its way is no word about the grader.
+    if (!(error instanceof SandlotError) || !BY_FILES.has(error.code)) throw error
+    const cause = `the grade command could not be run: ${error.message}`
+    return { verdict: { kind: 'none', cause }, artifacts: [] }
+  }
+}
+
+/** Opens the world in which is graded, in the phase `grade`. */
+export async function openWorld(
+  { record, node, signal }: SandboxWork,
+  sandbox: string,
+  world: World,
+): Promise<void> {
+  const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
+  const { grade, network } = record.specification
+  if (world !== 'main') {
+    const shows = world === 'control' || grade?.in === 'clean' ? 'image' : 'main'
+    await node.openGradeWorld({ sandbox, world, shows }, wait)
+  }
+  if (hasPolicies(network)) await node.enterPhase({ sandbox, phase: 'grade', world }, wait)
+}
+
+interface Command {
+  readonly world: World
+  readonly exec: string
+  readonly terms: Terms
+}
+
+/** What it needs, and nothing where its verdict will be: what the episode left there is none. */
+async function bring(
+  { node, tasks, signal }: SandboxWork,
+  effect: StartGrade,
+  { world, exec, terms }: Command,
+): Promise<void> {
+  const { sandbox } = effect
+  const { files: own = [], reward } = terms.grade as CommandGrade
+  const remove = pathsOf(reward)
+  // One that an earlier daemon began has written its verdict perhaps.
+  if (remove.length > 0 && (await node.hasExec({ sandbox, exec }, { signal }))) return
+  const files = terms.program ? [await taskFile(tasks, effect), ...own] : own
+  if (files.length + remove.length === 0) return
+  const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
+  await node.putFiles({ sandbox, world, files, ...(remove.length > 0 ? { remove } : {}) }, wait)
+}
+
+function requestOf(
+  { record, actor, clock }: SandboxWork,
+  effect: StartGrade,
+  { world, exec, terms }: Command,
+) {
+  const { command, env, cwd, user, reward } = terms.grade as CommandGrade
+  const isKept = terms.program !== undefined || reward?.from === 'stdout'
+  return {
+    ...{ sandbox: effect.sandbox, world, exec, argv: argvOf(command) },
+    env: { ...env, ...(terms.program ? toldOf(actor.run, record.name, effect) : {}) },
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(user === undefined ? {} : { user }),
+    timeoutMs: leftMs(clock, effect.dueMs),
+    headBytes: isKept ? COORDINATOR_LIMITS.outputHeadBytes : 0,
+    tailBytes: isKept ? COORDINATOR_LIMITS.outputTailBytes : COORDINATOR_LIMITS.commandTailBytes,
+  }
+}
+
+async function outputOf({ engine, record }: SandboxWork, end: NodeExecEnd): Promise<Artifact[]> {
+  const stored = await storeOutput(engine, end, {
+    stdout: OUTPUT_ARTIFACTS.gradeStdout,
+    stderr: OUTPUT_ARTIFACTS.gradeStderr,
+  })
+  for (const { blob } of stored) await pinBlob(engine, record, blob)
+  return stored
+}
+
+/** Where a verdict will be, as a file. */
+export function pathsOf(reward: RewardSource | undefined): readonly string[] {
+  return reward?.from === 'file' ? reward.paths : []
+}
+
+/** Refusals that files can bring about; never a lost sandbox, a timeout or a fault of the daemon. */
+const BY_FILES: ReadonlySet<ErrorCode> = new Set([
+  'exec_failed',
+  'file_not_found',
+  'file_is_directory',
+  'file_not_directory',
+  'file_not_regular',
+  'file_exists',
+  'file_failed',
+  'directory_not_empty',
+  'permission_denied',
+  'no_space',
+])

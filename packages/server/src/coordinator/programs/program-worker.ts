@@ -1,0 +1,119 @@
+import type { EpisodePhase } from '@sandlot/core'
+import type { WorkerEventFromServer } from '@sandlot/protocol'
+import { attemptOfLease, leaseId, programWorkerId } from '../ids.ts'
+import { COORDINATOR_LIMITS } from '../limits.ts'
+import type { WorkerStream } from '../port.ts'
+import type { SandboxWork } from '../sandboxes.ts'
+import type { WorkerStreams } from '../worker-streams.ts'
+import { type ProgramEnd, type ProgramLease, runProgram } from './run-program.ts'
+
+/**
+ * The daemon as the worker of a run of programs: it takes leases as every worker does, so that all their rules hold, and is always there.
+ * After a restart it comes back under the same name and goes on with what it had: the id of a command follows from its lease, and the
+ * sandbox knows it by that.
+ */
+export interface ProgramWorker {
+  /** From now on it takes nothing and says nothing. Idempotent. */
+  close(): void
+}
+
+/**
+ * held: its command runs ─▶ ended: said on each new stream until it is settled ─▶ gone.
+ * One whose sandbox is gone has nothing to say, and is gone at once.
+ */
+interface Held extends ProgramLease {
+  /** Aborted when the command is to end: its time is used up, or nobody wants it any more. */
+  readonly stop: AbortController
+  end?: ProgramEnd
+}
+
+export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): ProgramWorker {
+  const { record, actor, clock, signal } = work
+  const worker = programWorkerId(record.id)
+  const held = new Map<string, Held>()
+  let stream: WorkerStream | undefined
+  let closed = false
+  let cancelRenewal = () => {}
+
+  function attach() {
+    if (closed || signal.aborted) return
+    takeUp()
+    const slots = record.specification.concurrency
+    const request = { run: record.name, worker, slots, held: which() }
+    const attached = workers.attach(request, { send: hear })
+    stream = attached
+    for (const lease of held.values()) say(lease)
+    // It was taken for dead, or said more than could be decided on.
+    attached.done.catch(() => clock.after(COORDINATOR_LIMITS.attachAgainMs, attach))
+  }
+
+  /** What the run says that this worker has, and it does not know of: an earlier daemon began it. */
+  function takeUp() {
+    for (const { index, attempt, phase, current } of actor.run.workers.get(worker)?.leases ?? []) {
+      const token = current?.token ?? null
+      if (token === null || !UNDER_WAY.has(phase)) continue
+      const of = { episode: index, attempt, token }
+      const lease = leaseId(of)
+      if (!held.has(lease)) begin({ lease, ...of })
+      // It may have begun before that was written down.
+      if (phase === 'offered') actor.post({ type: 'lease_taken', ...of })
+      if (phase === 'stopping') held.get(lease)?.stop.abort()
+    }
+  }
+
+  function begin(lease: ProgramLease) {
+    const mine: Held = { ...lease, stop: new AbortController() }
+    held.set(lease.lease, mine)
+    void runProgram(work, lease, mine.stop.signal).then((end) => {
+      if (end === undefined) {
+        held.delete(lease.lease)
+        return
+      }
+      mine.end = end
+      say(mine)
+    })
+  }
+
+  function hear(event: WorkerEventFromServer) {
+    switch (event.kind) {
+      case 'lease': {
+        const { lease } = event.lease
+        const of = attemptOfLease(lease)
+        if (of && !held.has(lease)) begin({ lease, ...of })
+        return
+      }
+      case 'revoked':
+        return held.get(event.lease)?.stop.abort()
+      case 'settled':
+        return void held.delete(event.lease)
+      case 'draining':
+        return
+    }
+  }
+
+  function say({ lease, token, end }: Held) {
+    if (closed || end === undefined) return
+    const { report, artifacts } = end
+    stream?.receive({ kind: 'report', lease, token, report, artifacts: [...artifacts], flags: [] })
+  }
+
+  function renew() {
+    stream?.receive({ kind: 'renew', leases: which(), lagMs: 0 })
+    cancelRenewal = clock.after(COORDINATOR_LIMITS.renewMs, renew)
+  }
+
+  function which() {
+    return [...held.values()].map(({ lease, token }) => ({ lease, token }))
+  }
+
+  attach()
+  renew()
+  return {
+    close() {
+      closed = true
+      cancelRenewal()
+    },
+  }
+}
+
+const UNDER_WAY: ReadonlySet<EpisodePhase> = new Set(['offered', 'agent', 'stopping'])
