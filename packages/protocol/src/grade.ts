@@ -40,6 +40,8 @@ export const gradeSpec = z.discriminatedUnion('kind', [
       command,
       in: gradePlace,
       ...commandFields,
+      /** Removed with all that is in it before its files are brought: what the episode left there is none of them. */
+      clear: z.array(kernelText.startsWith('/').max(LIMITS.pathBytes)).max(16).optional(),
       /** Where its verdict is. Default: its exit code. */
       reward: rewardSource.optional(),
     })

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { command } from './exec.ts'
 import { commandFields } from './grade.ts'
 import { LIMITS } from './limits.ts'
+import { phaseNetwork } from './network.ts'
 import { resources } from './resources.ts'
 import { startPoint } from './start-point.ts'
 import { timeouts } from './timeouts.ts'
@@ -27,6 +28,8 @@ export const taskPut = z
     timeout: timeouts.optional(),
     /** Those that it names; the others are the run's, or with a `from` of its own what that one has. */
     resources: resources.optional(),
+    /** As a whole: a phase that it doesn't name reaches nothing. */
+    network: phaseNetwork.optional(),
     /** Of a run of programs. */
     program: ownCommand.optional(),
     /** Of a run that grades by command. */

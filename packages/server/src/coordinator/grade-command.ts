@@ -46,7 +46,7 @@ export async function runGrade(
   const { reward = BY_EXIT } = spec
   const exec = execId(record.id, effect.token, world === 'control' ? 1 : 0)
   try {
-    await openWorld(work, sandbox, world)
+    await openWorld(work, sandbox, world, terms)
     await bring(work, effect, { world, exec, terms })
     if (!isCurrent(actor.run, effect)) return undefined
     begun(effect, { sandbox, exec })
@@ -71,9 +71,10 @@ export async function openWorld(
   { record, node, signal }: SandboxWork,
   sandbox: string,
   world: World,
+  { network }: Pick<Terms, 'network'>,
 ): Promise<void> {
   const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
-  const { grade, network } = record.specification
+  const { grade } = record.specification
   if (world !== 'main') {
     const shows = world === 'control' || grade?.in === 'clean' ? 'image' : 'main'
     await node.openGradeWorld({ sandbox, world, shows }, wait)
@@ -94,8 +95,8 @@ async function bring(
   { world, exec, terms }: Command,
 ): Promise<void> {
   const { sandbox } = effect
-  const { files: own = [], reward } = terms.grade as CommandGrade
-  const remove = pathsOf(reward)
+  const { files: own = [], reward, clear = [] } = terms.grade as CommandGrade
+  const remove = [...pathsOf(reward), ...clear]
   // One that an earlier daemon began has written its verdict perhaps.
   if (remove.length > 0 && (await node.hasExec({ sandbox, exec }, { signal }))) return
   const files = terms.program ? [await taskFile(tasks, effect), ...own] : own

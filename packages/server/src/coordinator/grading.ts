@@ -1,5 +1,6 @@
 import type { AttemptAddress, GradeResult } from '@sandlot/core'
 import { type NoVerdict, openWorld, runGrade } from './grade-command.ts'
+import { termsOf } from './own-terms.ts'
 import { type EffectOf, isStopping, messageOf, postedLoss, type SandboxWork } from './sandboxes.ts'
 import type { Given } from './verdict.ts'
 
@@ -15,7 +16,7 @@ export interface Grading {
 type Fenced = AttemptAddress & { readonly token: number }
 
 export function openGrading(work: SandboxWork): Grading {
-  const { record, node, signal, actor, warn } = work
+  const { record, node, signal, actor, tasks, warn } = work
   const place = record.specification.grade?.in ?? 'same'
   const world = place === 'same' ? 'main' : 'grade'
   /** Commands that grade at this moment, by token. */
@@ -78,7 +79,8 @@ export function openGrading(work: SandboxWork): Grading {
     },
     async openFor(effect) {
       try {
-        await openWorld(work, effect.sandbox, world)
+        const terms = termsOf(record.specification, await tasks.loadOwn(effect.own))
+        await openWorld(work, effect.sandbox, world, terms)
         return true
       } catch (error) {
         const { episode, attempt, token } = effect

@@ -51,6 +51,7 @@ test.each([false, true])(
         task('own', {
           start: image('im_b'),
           resources: { memory: { request: 2 ** 28, limit: 2 ** 28 } },
+          network: { agent: 'packages' },
           grade: { command: ['other'], env: { B: 'its own' }, cwd: '/there' },
         }),
         task('plain'),
@@ -60,9 +61,14 @@ test.each([false, true])(
     expect(rows.map(({ from }) => from)).toEqual(['sha256:im_b', 'sha256:im_a'])
     expect(acquired.get('own')).toMatchObject({
       image: 'im_b',
+      network: { agent: 'packages' },
       resources: { memory: { limit: 2 ** 28 }, disk: 2 ** 27, cpu: RESOURCES_DEFAULT.cpu },
     })
-    expect(acquired.get('plain')).toMatchObject({ image: 'im_a', resources: RESOURCES_DEFAULT })
+    expect(acquired.get('plain')).toMatchObject({
+      image: 'im_a',
+      network: {},
+      resources: RESOURCES_DEFAULT,
+    })
     const own = graded.find(({ argv }) => argv[0] === 'other')
     expect(own).toMatchObject({ env: { A: 'of the run', B: 'its own' }, cwd: '/there' })
     expect(graded.find(({ argv }) => argv[0] === 'grade')).toMatchObject({ env: grade.env })

@@ -16,11 +16,11 @@ import type { CommandGrade, Specification } from './specification.ts'
 /** What one episode's sandboxes are made of and what is run in them: the run's, with what its task has of its own. */
 export type Terms = Pick<
   Specification,
-  'image' | 'memory' | 'resources' | 'env' | 'workdir' | 'user' | 'grade' | 'program'
+  'image' | 'memory' | 'resources' | 'network' | 'env' | 'workdir' | 'user' | 'grade' | 'program'
 >
 
 /** What of them is the task's own, complete in itself. Stored with the task. */
-interface Own extends Partial<Pick<Terms, 'resources'>> {
+interface Own extends Partial<Pick<Terms, 'resources' | 'network'>> {
   readonly start?: OwnStartPoint
   readonly program?: OwnCommand
   readonly grade?: OwnCommand
@@ -47,11 +47,12 @@ export async function taskTermsOf(
   task: TaskRequest,
   imageDigest: (image: string) => Promise<string | undefined>,
 ): Promise<TaskTerms | undefined> {
-  const { program, grade, timeout, resources, start } = task
-  if (!(program || grade || timeout || resources || start)) return undefined
+  const { program, grade, timeout, resources, network, start } = task
+  if (!(program || grade || timeout || resources || network || start)) return undefined
   refuseNeedless(specification, task)
   const own = {
     ...(await ownStart(specification, task, imageDigest)),
+    ...(network ? { network } : {}),
     ...(program ? { program } : {}),
     ...(grade ? { grade } : {}),
   }
@@ -75,12 +76,13 @@ export async function taskTermsOf(
 /** The terms of an episode. `stored`: what its task has of its own, as text. */
 export function termsOf(specification: Specification, stored: string | null): Terms {
   if (stored === null) return specification
-  const { start, resources, program, grade } = JSON.parse(stored) as Own
+  const { start, resources, network, program, grade } = JSON.parse(stored) as Own
   const { program: runs, grade: grades } = specification
   const { memory: _, ...more } = specification
   return {
     ...(start ? { ...more, ...start } : specification),
     ...(resources ? { resources } : {}),
+    ...(network ? { network } : {}),
     ...(runs ? { program: withOwn<ProgramSpec>(runs, program) } : {}),
     grade: grades?.kind === 'command' ? withOwn<CommandGrade>(grades, grade) : grades,
   }

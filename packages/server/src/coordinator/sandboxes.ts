@@ -57,7 +57,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           env: terms.env,
           ...(terms.workdir === null ? {} : { workdir: terms.workdir }),
           ...(terms.user === null ? {} : { user: terms.user }),
-          network: specification.network,
+          network: terms.network,
           phase: specification.setup.length > 0 ? 'setup' : 'agent',
           waitMs: leftMs(clock, effect.dueMs),
         },
@@ -100,8 +100,8 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           return
         }
       }
-      if (hasPolicies(specification.network))
-        await node.enterPhase({ sandbox, phase: 'agent' }, { signal })
+      const { network } = termsOf(specification, await tasks.loadOwn(effect.own))
+      if (hasPolicies(network)) await node.enterPhase({ sandbox, phase: 'agent' }, { signal })
       actor.post({ type: 'setup_done', ...of })
     } catch (error) {
       if (isStopping(error, signal) || postedLoss(work, of, error)) return

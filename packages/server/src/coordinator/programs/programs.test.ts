@@ -82,6 +82,14 @@ describe('without a grader', () => {
 })
 
 describe('with a grader', () => {
+  test('what the episode left where the tests come is removed before they come', async () => {
+    const cleared = { ...grade, clear: ['/tests'], files: [] }
+    const { simulation } = await ran({}, programRun({ grade: cleared }))
+    await using _ = simulation
+    const grading = simulation.node.files.filter(({ world }) => world === 'grade')
+    expect(grading.map(({ remove }) => remove)).toEqual([['/tests']])
+  })
+
   test.each([0, 1, 3])(
     'what exits with %i is graded, and the row says how it ended',
     async (exitCode) => {
