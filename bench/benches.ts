@@ -87,6 +87,22 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/coordinator.ts')).coordinator,
   },
   {
+    name: 'flat',
+    limitMs: 400_000,
+    about: 'an episode of a run of 100,000 against one of a run of 1,000, on the driver in memory',
+    load: async () => (await import('./figures/flat.ts')).flat,
+  },
+  {
+    name: 'resume',
+    about: 'a run of 16,000 episodes read back from its log, and gone on with',
+    load: async () => (await import('./figures/resume.ts')).resume,
+  },
+  {
+    name: 'tail',
+    about: 'groups of a heavy-tailed batch complete, with cut and extra against without',
+    load: async () => (await import('./figures/tail.ts')).tail,
+  },
+  {
     name: 'engine',
     about: 'records per second of the log, against inserts into bare SQLite',
     load: async () => (await import('./figures/engine.ts')).engine,

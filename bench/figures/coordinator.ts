@@ -4,10 +4,12 @@ import { Image, Sandlot } from 'sandlot'
 import type { Bench, BenchContext } from '../bench.ts'
 import { CREATIONS_MAX, openCoordinator, ROOM } from '../coordinator/alone.ts'
 import { heapBytes } from '../coordinator/garbage.ts'
+import { putTasks } from '../coordinator/put-tasks.ts'
+import { countResults } from '../coordinator/results.ts'
+import { stopwatch } from '../coordinator/stopwatch.ts'
 import { Turnstile } from '../coordinator/turnstile.ts'
 import { startWorker } from '../coordinator/worker.ts'
 import { BenchDaemon, type DaemonSetting } from '../daemon/daemon.ts'
-import type { Coordinator } from '../inside.ts'
 import { residentBytes } from '../processes.ts'
 import { stateDirectory, temporaryDirectory } from '../temporary.ts'
 
@@ -16,7 +18,6 @@ const TOTAL = 2 * IN_FLIGHT
 /** Of those in flight, so many are between two waits. */
 const MOVING = 2_000
 const WORKERS = 8
-const TASKS_AT_ONCE = 1_000
 const KB = 1_000
 
 /**
@@ -60,6 +61,7 @@ export const coordinator: Bench = async (context) => {
       name: 'coordinator.memory',
       unit: 'kB',
       samples: kilobytes,
+      target: { of: 'value', atMost: 20 },
       note: 'heap of a waiting episode, its sandbox in memory and its lease counted',
     },
     {
@@ -110,37 +112,6 @@ async function alone(directory: string): Promise<Found & { readonly processorMs:
   const elapsedMs = filled.elapsedMs + finished.elapsedMs
   const processorMs = (filled.processorMs + finished.processorMs) / TOTAL
   return { perSecond: TOTAL / (elapsedMs / 1000), bytesEach, processorMs }
-}
-
-/** Time since now, and processor time of this process since now, when called. */
-function stopwatch(): () => { readonly elapsedMs: number; readonly processorMs: number } {
-  const beginMs = performance.now()
-  const before = process.cpuUsage()
-  return () => {
-    const { user, system } = process.cpuUsage(before)
-    return { elapsedMs: performance.now() - beginMs, processorMs: (user + system) / 1000 }
-  }
-}
-
-async function putTasks(ours: Coordinator, run: string, from: number, to: number): Promise<void> {
-  for (let first = from; first < to; first += TASKS_AT_ONCE) {
-    const tasks = Array.from({ length: Math.min(TASKS_AT_ONCE, to - first) }, (_, index) => ({
-      key: `task-${first + index}`,
-      json: JSON.stringify({ number: first + index, prompt: 'Write a function that adds.' }),
-    }))
-    await ours.putTasks('default', run, tasks)
-  }
-}
-
-async function countResults(ours: Coordinator, run: string): Promise<number> {
-  let after: string | undefined
-  for (let count = 0; ; ) {
-    const query = { limit: 1_000, waitMs: 1_000, ...(after ? { after } : {}) }
-    const page = await ours.getResults('default', run, query)
-    count += page.rows.length
-    after = page.cursor
-    if (page.done) return count
-  }
 }
 
 async function throughSdk(context: BenchContext): Promise<Found> {

@@ -24,6 +24,19 @@ export function positiveNumber(text: string): number {
   return value
 }
 
+export function numberFromZero(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || !Number.isFinite(value) || value < 0) {
+    throw new InvalidArgumentError('not a number from 0')
+  }
+  return value
+}
+
+/** `64,128,256`. */
+export function wholeNumbers(text: string): number[] {
+  return text.split(',').map((part) => wholeNumber(part.trim()))
+}
+
 export function collect(text: string, earlier: string[] = []): string[] {
   return [...earlier, text]
 }

@@ -12,6 +12,7 @@ import {
 } from './option-values.ts'
 import { addRunVerbs } from './run-verbs.ts'
 import { addSnapshotVerb, addSnapshotVerbs } from './snapshot-verbs.ts'
+import { addUsageVerbs } from './usage-verbs.ts'
 
 /** The command line, ready to parse. */
 export function makeProgram(): Command {
@@ -27,6 +28,7 @@ export function makeProgram(): Command {
   addSnapshotVerbs(program)
   addTemplateVerbs(program)
   addRunVerbs(program)
+  addUsageVerbs(program)
   addDevelopmentVerbs(program)
   explainErrors(program)
   return program

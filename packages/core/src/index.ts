@@ -47,7 +47,15 @@ export { checkMembers, episodesOf } from './group/members.ts'
 export { attemptInProgress } from './hedge/hedge.ts'
 export { CORE_LIMITS } from './limits.ts'
 export { OUTCOME_RULES, type OutcomeRule } from './outcome/rules.ts'
-export { limitingFactor, type RunFacts, reportOf, viewedState } from './report/report.ts'
+export {
+  addReading,
+  noReading,
+  nothingRead,
+  type Read,
+  type Reading,
+  type ReadingTotals,
+} from './report/reading.ts'
+export { type RunFacts, reportOf, viewedState } from './report/report.ts'
 export { itemOf, standingOf } from './report/standing.ts'
 export { advance, nextDueMs, recover } from './run/advance.ts'
 export { apply } from './run/apply.ts'

@@ -75,7 +75,7 @@ export const resultRow = z.object({
     diskBytes: z.number(),
     networkBytes: z.number(),
   }),
-  /** null while there is no price table. */
+  /** Of the attempt that counts, in whole millionths of the currency; null without a price table. */
   cost: z.number().nullable(),
   sandbox: z.string().nullable(),
   node: z.string().nullable(),

@@ -12,6 +12,7 @@ import { RUN_ROUTES } from './run-routes.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
 import { SNAPSHOT_ROUTES } from './snapshot-routes.ts'
 import { templateCreate, templateView } from './template.ts'
+import { USAGE_ROUTES } from './usage.ts'
 
 const text = z.string()
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
@@ -288,6 +289,8 @@ export const ROUTES = {
   },
 
   ...RUN_ROUTES,
+
+  ...USAGE_ROUTES,
 
   connect: {
     method: 'GET',

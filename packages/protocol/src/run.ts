@@ -12,8 +12,10 @@ import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
 import { programSpec } from './program.ts'
 import { resources } from './resources.ts'
 import { ifIncompatible, tags } from './sandbox.ts'
+import { LIMITING_FACTORS, saturation } from './saturation.ts'
 import { startPoint } from './start-point.ts'
 import { timeouts } from './timeouts.ts'
+import { runCost } from './usage.ts'
 import { wholeText } from './whole-text.ts'
 
 export const runName = z
@@ -175,23 +177,13 @@ const groupsReport = z.object({
   }),
 })
 
-/** What limits a run: the word a person reads first in its report. */
-export const LIMITING_FACTORS = [
-  'concurrency',
-  'capacity',
-  'create-rate',
-  'consumer',
-  'worker',
-  'model',
-  'tail',
-  'none',
-] as const
-
 export const runReport = z.object({
   run: runView,
   elapsedMs: z.number(),
   perSecond: z.number(),
   limiting: z.enum(LIMITING_FACTORS),
+  /** Absent of runs that finished before this was told. */
+  saturation: saturation.optional(),
   rewardMean: z.number().nullable(),
   /** All that began, and those among them that tried an episode again, whether a retry paid for it or not. */
   attempts: z.number(),
@@ -213,6 +205,8 @@ export const runReport = z.object({
   phases: z.record(z.string(), quantiles),
   /** Of a run with groups. */
   groups: groupsReport.optional(),
+  /** Of its sandboxes that have ended. null: there was no price table. */
+  cost: runCost.nullable().optional(),
   /** Of a run that hedges: second attempts, and those among them that were first. */
   hedges: z.object({ started: z.number(), won: z.number() }).optional(),
 })

@@ -1,4 +1,4 @@
-import type { Health, TemplateView } from '@sandlot/protocol'
+import type { Health, TemplateView, UsageReport } from '@sandlot/protocol'
 import { type Endpoint, givenApiKey, givenUrl } from './config.ts'
 import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
@@ -14,6 +14,7 @@ import { Sandboxes } from './sandbox/sandboxes.ts'
 import { Snapshots } from './snapshot/snapshots.ts'
 import { type PrepareOptions, prepare } from './template/prepare.ts'
 import { Templates } from './template/templates.ts'
+import { type UsageOptions, usage } from './usage.ts'
 
 export interface SandlotOptions {
   /** Address of the daemon. Default: `SANDLOT_URL`, else the daemon that runs on this machine. */
@@ -87,6 +88,14 @@ export class Sandlot implements AsyncDisposable {
    */
   async prepare(options: PrepareOptions): Promise<TemplateView> {
     return await prepare(this.#context, options)
+  }
+
+  /**
+   * What sandboxes were given, used and cost: from the moment they were ready to their end, by run, day or project. A key of scope
+   * `admin` is told of all projects, and of what waited in the pool.
+   */
+  async usage(options: UsageOptions = {}): Promise<UsageReport> {
+    return await usage(this.#context, options)
   }
 
   /** Where the daemon answers, and the key in use. */

@@ -32,6 +32,8 @@ export {
   SandlotError,
   type Tags,
   type TemplateView,
+  type UsageLine,
+  type UsageReport,
 } from '@sandlot/protocol'
 export { Sandlot, type SandlotOptions } from './client.ts'
 export type { Endpoint } from './config.ts'
@@ -98,6 +100,17 @@ export type { ExecChunk, ExecResult } from './sandbox/exec-result.ts'
 export type { Files, ReadOptions, SandboxPath, WriteOptions } from './sandbox/files.ts'
 export { type ForkOptions, Sandbox, type SnapshotOptions } from './sandbox/sandbox.ts'
 export type { ListSandboxes, Sandboxes, SandboxOptions } from './sandbox/sandboxes.ts'
+export {
+  type SimulatedModelCall,
+  type SimulatedModelOptions,
+  simulatedModel,
+} from './simulated/model.ts'
+export {
+  type SimulatedTrainer,
+  type SimulatedTrainerOptions,
+  simulatedTrainer,
+} from './simulated/trainer.ts'
 export type { ListSnapshots, Snapshot, Snapshots } from './snapshot/snapshots.ts'
 export type { PrepareOptions, SetupStep } from './template/prepare.ts'
 export type { ListTemplates, Templates } from './template/templates.ts'
+export type { UsageOptions } from './usage.ts'

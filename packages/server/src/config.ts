@@ -3,6 +3,7 @@ import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import { parseDurationMs, parseSizeBytes, SandlotError } from '@sandlot/protocol'
 import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
+import { type PriceTable, parsePrices } from './usage/prices.ts'
 
 /** Programs that the driver `gvisor` needs, as absolute paths. Default: the runtime's own (`SANDLOT_RUNSC`, …). */
 export type GvisorPrograms = Partial<Pick<GvisorOptions, 'runsc' | 'helper' | 'agent'>>
@@ -39,6 +40,8 @@ export interface DaemonOptions {
   readonly sandboxesMax: number
   /** What all images may take; the longest unused go. Default 0: half of the disk that they lie on. `SANDLOT_IMAGE_BYTES` */
   readonly imageBytes: number
+  /** What an hour of processor, memory and disk costs. Default: nothing has a price. `SANDLOT_PRICES`: JSON, or a file with it */
+  readonly prices: PriceTable | null
   /** Whether what was acknowledged also survives a loss of power. Default no (`process`). `SANDLOT_DURABILITY` */
   readonly durability: 'process' | 'power'
   /** Pages that may call the API. Default none. */
@@ -95,12 +98,17 @@ export function daemonOptions(
       input.imageBytes ??
       inWords('SANDLOT_IMAGE_BYTES', parseSizeBytes, 'a size such as 100GiB') ??
       0,
+    prices: input.prices ?? pricesOf(environment.SANDLOT_PRICES),
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),
     allowedOrigins: input.allowedOrigins ?? [],
     logLevel: input.logLevel ?? oneOf(environment, 'SANDLOT_LOG_LEVEL', LOG_LEVELS, 'info'),
     logFormat: input.logFormat ?? (process.stderr.isTTY ? 'lines' : 'json'),
   }
+}
+
+function pricesOf(given: string | undefined): PriceTable | null {
+  return given === undefined || given === '' ? null : parsePrices('SANDLOT_PRICES', given)
 }
 
 const DRIVERS = ['gvisor', 'fake'] as const

@@ -61,6 +61,7 @@ import { watchStalls } from './stall-watch.ts'
 import type { StartPoints } from './start-points.ts'
 import { templateHandlers } from './templates/handlers.ts'
 import type { Templates } from './templates/templates.ts'
+import { usageHandlers } from './usage/handlers.ts'
 
 export interface Daemon {
   readonly url: string
@@ -201,6 +202,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     pool: { min: options.poolTarget, max: options.poolMax, idleMs: options.poolIdleMs },
     creationsMax: options.creationsMax,
     checkpoints,
+    prices: options.prices,
     numbers: metrics,
     onReleased: ({ source }) => {
       if (source.kind === 'id') saved.snapshots.reapSoon()
@@ -208,8 +210,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   })
   opened.node = node
   const coordinator = new Coordinator({
-    engine,
-    node,
+    ...{ engine, node, currency: options.prices?.currency ?? null },
     clock: systemClock,
     keeper: saved.keeper,
     imageDigest: async (image) => (await images.find(image))?.digest,
@@ -269,6 +270,7 @@ async function openApi(
     ...snapshotHandlers(saved),
     ...blobHandlers(engine),
     ...runHandlers(coordinator, startPoints),
+    ...usageHandlers(node, systemClock),
   }
   const onAnswered = (answered: Answered) => {
     metrics.answered(answered)

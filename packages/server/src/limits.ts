@@ -1,5 +1,12 @@
 /** Every bound of the daemon itself; those of the wire are the protocol's. Sizes in bytes, times in milliseconds. */
 export const SERVER_LIMITS = {
+  /** What a killed daemon may lose of the metering of a sandbox, or of what waits in the pool. */
+  meterEveryMs: 5_000,
+  idleMeteredMs: 60_000,
+  /** How long it is told what sandboxes took. */
+  usageDays: 400,
+  /** Records of a day after which their sums are written down. */
+  usageUncounted: 5_000,
   /** Connections at once, HTTP and WebSocket together. */
   connections: 16_384,
   /** Request line and headers. */

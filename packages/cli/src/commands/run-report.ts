@@ -1,21 +1,13 @@
 import { formatDuration } from '@sandlot/protocol'
 import type { RunReport, RunView } from 'sandlot'
 import { formatTable } from '../output/table.ts'
+import { formatMicros } from './money.ts'
+import { describeSaturation } from './saturation.ts'
 
 /** What `sandlot runs show` prints. The words are those of the guide. */
-export function describeReport({
-  run,
-  elapsedMs,
-  perSecond,
-  limiting,
-  rewardMean,
-  attempts,
-  retries,
-  causes = [],
-  phases,
-  groups,
-  hedges,
-}: RunReport): string {
+export function describeReport(report: RunReport): string {
+  const { run, elapsedMs, perSecond, rewardMean, attempts, retries, groups, hedges } = report
+  const { causes = [], phases, cost } = report
   const facts = [
     ['run', run.name],
     ['state', run.reason ? `${run.state}: ${run.reason}` : run.state],
@@ -29,7 +21,8 @@ export function describeReport({
     ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
     ['elapsed', formatDuration(elapsedMs)],
     ['throughput', `${perSecond.toFixed(2)} per second`],
-    ['limited by', limiting === 'none' ? '-' : limiting],
+    ...describeSaturation(report),
+    ...(cost ? [['cost', describeCost(cost)]] : []),
     ['attempts', `${attempts}, of which ${retries} tried an episode again`],
     ...(hedges ? [['hedged', `${hedges.started}, of which ${hedges.won} were first`]] : []),
   ]
@@ -44,6 +37,11 @@ export function describeReport({
     formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows),
   ]
   return tables.join('\n\n')
+}
+
+function describeCost({ micros, retriesMicros, currency }: NonNullable<RunReport['cost']>): string {
+  const retries = `${formatMicros(retriesMicros, currency)} for attempts that were not the first`
+  return `${formatMicros(micros, currency)}, of it ${retries}`
 }
 
 /** `3 of 8 complete, 1 failed`. */

@@ -6,6 +6,7 @@ import { interruption } from './interruption.ts'
 import { countsOf } from './live-counts.ts'
 import { pause } from './pause.ts'
 import { describeGroupCounts } from './run-report.ts'
+import { saturationNow } from './saturation.ts'
 
 const WATCH_MS = 500
 
@@ -30,11 +31,13 @@ export async function watchRunCommand(name: string): Promise<void> {
 }
 
 /** `running: 120/492 done, …; limited by capacity`. */
-export function describeLive({ run, limiting }: RunReport): string {
+export function describeLive(report: RunReport): string {
+  const { run } = report
   const { state, reason, counts, groups, createdAtMs, finishedAtMs } = run
   const elapsedMs = (finishedAtMs ?? Date.now()) - createdAtMs
   const parts = [describeProgress(countsOf([run], counts.tasks, elapsedMs))]
   if (groups) parts.push(`groups: ${describeGroupCounts(groups)}`)
-  if (limiting !== 'none') parts.push(`limited by ${limiting}`)
+  const saturation = saturationNow(report)
+  if (saturation) parts.push(saturation)
   return `${state}${reason ? ` (${reason})` : ''}: ${parts.join('; ')}`
 }

@@ -13,8 +13,9 @@ import {
 } from '../run/effects.ts'
 import type { EventOf, Sink } from '../run/event.ts'
 import { notePlatformFailure, noteSandbox } from '../run/failures.ts'
+import type { Usage } from '../run/input.ts'
 import { ownClock } from '../run/own-clock.ts'
-import type { Episode, Run } from '../run/run.ts'
+import type { Attempt, Episode, Run } from '../run/run.ts'
 import { timeoutsOf } from '../run/timeouts-of.ts'
 import {
   addFlags,
@@ -121,7 +122,7 @@ export function applyAttemptEnded(
   if (event.report) keepReport(attempt, null, event.report)
   if (event.artifacts) keepArtifacts(attempt, event.artifacts)
   addFlags(attempt, event.flags)
-  if (event.usage) attempt.usage = event.usage
+  if (event.usage) keepUsage(run, attempt, event)
   if (event.sandbox !== undefined) attempt.sandbox = event.sandbox
   if (ending.next === 'retry' && ending.workerLost) episode.workersLost++
   attempt.ending = ending
@@ -170,10 +171,24 @@ export function applyTornDown(
     }
   }
   addFlags(attempt, event.flags)
-  if (event.usage) attempt.usage = event.usage
+  if (event.usage) keepUsage(run, attempt, event)
   if (event.left) attempt.left = event.left
   if (attempt.leaves?.snapshot && !event.left?.kept) run.kept--
   closeAttempt(run, episode, event.atMs, effects)
+}
+
+/** Told once of an attempt: when its sandbox is gone. */
+function keepUsage(
+  run: Run,
+  attempt: Attempt,
+  event: { readonly usage?: Usage; readonly attempt: number },
+): void {
+  const { usage } = event
+  attempt.usage = usage ?? null
+  if (usage?.costMicros === undefined) return
+  run.totals.cost ??= { micros: 0, retriesMicros: 0 }
+  run.totals.cost.micros += usage.costMicros
+  if (event.attempt > 1) run.totals.cost.retriesMicros += usage.costMicros
 }
 
 export function applyCancelled(

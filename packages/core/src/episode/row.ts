@@ -2,6 +2,7 @@ import { type Artifact, type AttemptRow, RESULT_SCHEMA_VERSION } from '@sandlot/
 import { CORE_LIMITS } from '../limits.ts'
 import type { UnrecordedRow } from '../run/effect.ts'
 import { attemptOf } from '../run/effects.ts'
+import type { Usage } from '../run/input.ts'
 import type { Attempt, Episode, PhaseClock, Run } from '../run/run.ts'
 import type { FinalEnding } from './ending.ts'
 import { episodeId } from './episode-id.ts'
@@ -16,6 +17,7 @@ export function rowOf(
   const attempt = episode.current
   const report = attempt?.report
   const data = parseData(report?.dataJson)
+  const { costMicros, ...usage }: Usage = attempt?.usage ?? NO_USAGE
   return {
     schema: RESULT_SCHEMA_VERSION,
     run: run.policy.run,
@@ -47,8 +49,8 @@ export function rowOf(
     leftOut: [...(attempt?.left?.leftOut ?? [])],
     kept: attempt?.left?.kept ?? null,
     phases: { ...(attempt?.clock ?? NO_CLOCK) },
-    usage: attempt?.usage ?? NO_USAGE,
-    cost: null,
+    usage,
+    cost: costMicros ?? null,
     sandbox: attempt?.sandbox ?? null,
     node: attempt?.node ?? null,
     startedAt: isoTime(attempt?.admittedAtMs ?? atMs),

@@ -3,7 +3,7 @@ import { CORE_LIMITS } from '../limits.ts'
 import { censoredQuantileMs } from '../report/censored.ts'
 import { admissionBound } from '../run/admission.ts'
 import { type Decision, emit } from '../run/decision.ts'
-import type { Run } from '../run/run.ts'
+import type { Episode, Run } from '../run/run.ts'
 import { hedgePhaseOf } from './hedge.ts'
 import { tookMs } from './took.ts'
 
@@ -17,7 +17,7 @@ export function decideHedges(decision: Decision): void {
     for (let next = heap.peek(); next && left-- > 0; next = heap.peek()) {
       if (admissionBound(run) !== null) return
       const afterMs = hedgeAfterMs(run, phase, nowMs)
-      if (afterMs === null || tookMs(run, next, nowMs) < afterMs) break
+      if (afterMs === null || nowMs < dueMsOf(run, next, afterMs)) break
       // The sandbox of one that lost before is still being released: there are never three.
       if (run.hedges.has(next.index)) {
         heap.remove(next)
@@ -41,12 +41,16 @@ function phaseDueMs(run: Run, phase: HedgePhase): number {
   const next = run.index.straggling[phase].peek()
   const after = run.policy.hedge?.after
   if (!next || after === undefined) return Number.POSITIVE_INFINITY
-  const startMs = next.sinceMs + run.downMs
-  if (typeof after === 'number') return startMs + after
+  if (typeof after === 'number') return dueMsOf(run, next, after)
   const known = run.index.hedgeAfter[phase]
   if (known === undefined) return run.nowMs
   const againMs = known.atMs + CORE_LIMITS.quantileEveryMs
-  return known.ms === null ? againMs : Math.min(againMs, startMs + known.ms)
+  return known.ms === null ? againMs : Math.min(againMs, dueMsOf(run, next, known.ms))
+}
+
+/** One sum for whoever plans for it and whoever decides. */
+function dueMsOf(run: Run, { sinceMs }: Episode, afterMs: number): number {
+  return sinceMs + run.downMs + afterMs
 }
 
 /** How long a part of an attempt takes before it is hedged; null where too little was seen to say so. */
@@ -54,7 +58,7 @@ function hedgeAfterMs(run: Run, phase: HedgePhase, nowMs: number): number | null
   const after = run.policy.hedge?.after
   if (after === undefined || typeof after === 'number') return after ?? null
   const known = run.index.hedgeAfter[phase]
-  if (known && nowMs - known.atMs < CORE_LIMITS.quantileEveryMs) return known.ms
+  if (known && nowMs < known.atMs + CORE_LIMITS.quantileEveryMs) return known.ms
   const ms = phaseQuantileMs(run, phase, parseQuantile(after) ?? 1, nowMs)
   run.index.hedgeAfter[phase] = { atMs: nowMs, ms }
   return ms

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { addressOf, scriptedRun } from '../simulation/scripted-run.ts'
-import { limitingFactor, reportOf } from './report.ts'
+import { limitingFactor } from './limiting.ts'
+import { reportOf } from './report.ts'
 
 const worker = { type: 'worker_attached', worker: 'w', slots: 8, held: [] } as const
 

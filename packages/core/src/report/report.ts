@@ -1,13 +1,15 @@
-import { type LIMITING_FACTORS, PHASES, type RunReport, type RunView } from '@sandlot/protocol'
-import { admissionBound } from '../run/admission.ts'
+import { PHASES, type RunReport, type RunView } from '@sandlot/protocol'
 import type { Run } from '../run/run.ts'
 import { topCauses } from './causes.ts'
+import { limitingFactor } from './limiting.ts'
+import type { Reading } from './reading.ts'
+import { saturationOf } from './saturation.ts'
 import { quantileMs } from './sketch.ts'
 
-export type LimitingFactor = (typeof LIMITING_FACTORS)[number]
-
 /** What core knows of a run's report; the coordinator adds names and digests. */
-export interface RunFacts extends Omit<RunReport, 'run'> {
+export interface RunFacts extends Omit<RunReport, 'run' | 'saturation' | 'cost'> {
+  readonly cost: { readonly micros: number; readonly retriesMicros: number } | null
+  readonly saturation: NonNullable<RunReport['saturation']>
   readonly state: RunView['state']
   readonly reason: string | null
   readonly counts: RunView['counts']
@@ -16,7 +18,8 @@ export interface RunFacts extends Omit<RunReport, 'run'> {
   readonly policyVersion: number
 }
 
-export function reportOf(run: Run, nowMs: number): RunFacts {
+/** `reading`: what its reader has done that no event tells yet. */
+export function reportOf(run: Run, nowMs: number, reading?: Reading): RunFacts {
   const { totals } = run
   const elapsedMs = Math.max(0, (run.status === 'finished' ? run.nowMs : nowMs) - run.startedAtMs)
   return {
@@ -28,7 +31,9 @@ export function reportOf(run: Run, nowMs: number): RunFacts {
     elapsedMs,
     perSecond: elapsedMs === 0 ? 0 : (totals.ended * 1_000) / elapsedMs,
     limiting: limitingFactor(run),
+    saturation: saturationOf(run, nowMs, reading),
     rewardMean: totals.rewardCount === 0 ? null : totals.rewardSum / totals.rewardCount,
+    cost: totals.cost && { ...totals.cost },
     attempts: totals.attempts,
     retries: totals.retries,
     causes: topCauses(totals.causes),
@@ -63,19 +68,6 @@ function groupsOf(run: Run): NonNullable<RunReport['groups']> {
       timeShare: memberMs === 0 ? 0 : stragglerMs / memberMs,
     },
   }
-}
-
-/** What would have to grow for the run to go faster, as things stand now. */
-export function limitingFactor(run: Run): LimitingFactor {
-  const { counts, slots, queued, backoff } = run.index
-  if (run.live.size === 0 || run.status === 'paused' || run.status === 'cancelling') return 'none'
-  const waiting = counts.ready + counts.grade_ready
-  if (run.status === 'waiting' || waiting * 2 > slots.size) return 'worker'
-  // Nothing could start, whatever grew: the last ones run, or the next are not submitted yet.
-  if (queued.size === 0) return run.closed || backoff.size > 0 ? 'tail' : 'none'
-  const bound = admissionBound(run)
-  if (bound === 'concurrency' && counts.model * 2 > slots.size) return 'model'
-  return bound ?? 'none'
 }
 
 /** The state in the protocol's words: a run with nothing to do and more to come is `open`. */

@@ -2,6 +2,8 @@ import { type Flag, type GroupReason, type HedgePhase, PHASES, type Phase } from
 import type { FinalEnding } from '../episode/ending.ts'
 import type { OutcomeCounts, PhaseClock } from '../run/run.ts'
 import type { CauseCount } from './causes.ts'
+import type { PassedTime } from './passing.ts'
+import { noReading, type Read, type ReadingTotals } from './reading.ts'
 import { addToSketch, emptySketch, type Sketch } from './sketch.ts'
 
 /** What is left of the episodes that ended. */
@@ -22,6 +24,10 @@ export interface Totals {
   readonly phases: Record<Phase, Sketch>
   readonly groups: GroupTotals
   readonly hedges: HedgeTotals
+  readonly passed: PassedTime
+  /** Of all sandboxes that have ended, in whole millionths; null: nothing had a price. */
+  cost: { micros: number; retriesMicros: number } | null
+  readonly reading: Readonly<Record<Read, ReadingTotals>>
 }
 
 /** What is left of second attempts. */
@@ -77,6 +83,9 @@ export function emptyTotals(): Totals {
       won: 0,
       took: { create: emptyTook(), setup: emptyTook(), agent: emptyTook() },
     },
+    passed: { limitedMs: {}, slotMs: 0 },
+    cost: null,
+    reading: noReading(),
   }
 }
 

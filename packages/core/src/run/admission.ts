@@ -17,7 +17,7 @@ export function groupsEnded({ totals }: Run): number {
 }
 
 /** Rows that nobody has read; groups, where there are any: their rows are read with them. */
-function unread(run: Run): number {
+export function unreadResults(run: Run): number {
   return run.policy.group ? run.unreadGroups.length : run.totals.ended - run.rowsRead
 }
 
@@ -27,7 +27,7 @@ export function admissionBound(
 ): 'consumer' | 'concurrency' | 'capacity' | 'create-rate' | null {
   const { slots, counts } = run.index
   const { ahead } = run.policy
-  if (ahead !== null && unread(run) >= ahead) return 'consumer'
+  if (ahead !== null && unreadResults(run) >= ahead) return 'consumer'
   if (slots.size >= run.policy.concurrency) return 'concurrency'
   if (run.nodes.size === 0) return null
   let sandboxes = 0

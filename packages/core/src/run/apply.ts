@@ -22,6 +22,8 @@ import { moveEpisode } from '../episode/move.ts'
 import { applyGroupCut, applyGroupEnded, closeGroups, dropStale } from '../group/apply-group.ts'
 import { applyHedged } from '../hedge/apply-hedge.ts'
 import { attemptInProgress } from '../hedge/hedge.ts'
+import { passTime } from '../report/passing.ts'
+import { addReading } from '../report/reading.ts'
 import {
   applyWorkerAttached,
   applyWorkerDetached,
@@ -42,6 +44,8 @@ export function apply(run: Run, event: RunEvent): void {
 
 /** The same, and says what has to be done once the event is durable. */
 export function applyWith(run: Run, event: RunEvent, effects: Sink): void {
+  // The time until a restart was nobody's.
+  if (event.type !== 'recovered') passTime(run, event.atMs)
   run.nowMs = Math.max(run.nowMs, event.atMs)
   if ('episode' in event) {
     const apply = OF_EPISODE[event.type] as EpisodeApplier
@@ -120,6 +124,7 @@ const OF_RUN: {
   groups_read: (run, { groups }) => {
     run.unreadGroups.splice(0, groups - groupsRead(run))
   },
+  reading: (run, { read, ...more }) => addReading(run.totals.reading[read], more),
   status_changed: applyStatus,
   recovered: applyRecovered,
 }

@@ -86,6 +86,13 @@ export function decideGroupsRead(decision: Decision, { groups }: InputOf<'groups
   } else ignore(decision, 'a reader was further already')
 }
 
+/** Told for the report alone. */
+export function decideReading(decision: Decision, input: InputOf<'reading'>): void {
+  const { read, waitedMs, busyMs, taken, pages } = input
+  if (decision.run.status === 'finished') ignore(decision, 'the run is over')
+  else emit(decision, { type: 'reading', read, waitedMs, busyMs, taken, pages })
+}
+
 /** Asks again for everything whose answer has not come. */
 export function decideRecovered(decision: Decision, input: InputOf<'recovered'>): void {
   const { run, nowMs, step } = decision

@@ -1,5 +1,6 @@
 import type { Artifact, Flag, ResultGroup } from '@sandlot/protocol'
 import type { Ending, FinalEnding } from '../episode/ending.ts'
+import type { Read, ReadingTotals } from '../report/reading.ts'
 import type { Effect } from './effect.ts'
 import type { TaskInput, Usage } from './input.ts'
 import type { Left } from './run.ts'
@@ -113,6 +114,8 @@ export type EventBody =
   | { readonly type: 'results_recorded'; readonly through: number }
   | { readonly type: 'results_read'; readonly rows: number }
   | { readonly type: 'groups_read'; readonly groups: number }
+  /** What readers have done since the last of these. */
+  | ({ readonly type: 'reading'; readonly read: Read } & Readonly<ReadingTotals>)
   | { readonly type: 'status_changed'; readonly status: RunStatus; readonly reason: string | null }
   | { readonly type: 'recovered'; readonly downMs: number }
 

@@ -1,4 +1,5 @@
 import type { Artifact, Flag, WorkerReport } from '@sandlot/protocol'
+import type { Read, ReadingTotals } from '../report/reading.ts'
 import type { RunPolicy } from './policy.ts'
 import type { Left } from './run.ts'
 
@@ -26,6 +27,8 @@ export type InputBody =
   | { readonly type: 'results_read'; readonly rows: number }
   /** … or so many groups with their rows. */
   | { readonly type: 'groups_read'; readonly groups: number }
+  /** What readers have done since the last of these: waited, and taken. */
+  | ({ readonly type: 'reading'; readonly read: Read } & Readonly<ReadingTotals>)
   /** Time passed. */
   | { readonly type: 'tick' }
   | { readonly type: 'cancel'; readonly cause: string }
@@ -216,6 +219,8 @@ export interface Usage {
   readonly memoryPeakBytes: number
   readonly diskBytes: number
   readonly networkBytes: number
+  /** What the sandbox has cost, in whole millionths; absent where nothing has a price. */
+  readonly costMicros?: number
 }
 
 export type InputOf<T extends InputBody['type']> = Extract<InputBody, { type: T }>

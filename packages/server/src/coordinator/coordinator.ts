@@ -43,17 +43,12 @@ import { beingReadBack, runsItself, unknownRun } from './refusals.ts'
 import { openRegistry, type Registry } from './registry.ts'
 import { allRecords, saveVersion } from './run-record.ts'
 import { dropOrphans } from './run-streams.ts'
-import type { CoordinatorServices } from './services.ts'
+import type { CoordinatorOptions, CoordinatorServices } from './services.ts'
 import { tellStoodStill } from './stood-still.ts'
 import { recordKey } from './streams.ts'
 import { openTaskCache } from './task-store.ts'
 import { reportOf } from './views.ts'
 import { OVER } from './worker-streams.ts'
-
-export type CoordinatorOptions = Pick<
-  CoordinatorServices,
-  'engine' | 'node' | 'clock' | 'keeper' | 'imageDigest' | 'warn'
->
 
 /** Decides for all runs of this daemon. */
 export class Coordinator implements CoordinatorPort {

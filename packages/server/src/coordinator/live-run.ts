@@ -7,6 +7,7 @@ import {
   isCurrent,
   type LeaseOffer,
   loadRun,
+  type Read,
   type Run,
   recover,
   type Step,
@@ -24,6 +25,7 @@ import { type OwnStarts, openOwnStarts } from './own-starts.ts'
 import { openProgramWorker, type ProgramWorker } from './programs/program-worker.ts'
 import { createPulse, type Pulse } from './pulse.ts'
 import { openReadMarks, type ReadMarks } from './read-marks.ts'
+import { openReaderWatch, type ReaderWatch } from './reader-watch.ts'
 import { openResultLog, type ResultLog, type SequencedResult } from './result-log.ts'
 import { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
@@ -46,8 +48,11 @@ export interface LiveRun {
   /** Beats with everything that became durable of its results, and when the run is over. */
   readonly news: Pulse
   readonly stage: Stage
+  readonly currency: string | null
   /** Present where it matters how far its reader is. */
   readonly marks: { readonly rows: ReadMarks; readonly groups: ReadMarks } | undefined
+  /** What its readers do, for its report. */
+  readonly readers: Readonly<Record<Read, ReaderWatch>>
   /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
   sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
   /** The node knows nothing of the attempt's sandbox. */
@@ -72,6 +77,7 @@ export interface RunServices {
   /** What the daemon's metrics count. */
   readonly counters: { done: number }
   readonly stage: Stage
+  readonly currency?: string | null
   /** Aborts when the coordinator stops. */
   readonly signal: AbortSignal
   /** For the daemon's log: something of ours failed, and is tried again. */
@@ -183,6 +189,8 @@ function startRun(
   })
   const live: LiveRun = {
     ...{ record, actor, journal, tasks, starts, workers, news, stage: services.stage },
+    currency: services.currency ?? null,
+    readers: { rows: openReaderWatch(), groups: openReaderWatch() },
     marks:
       record.specification.ahead == null
         ? undefined

@@ -1,4 +1,4 @@
-import type { InputBody } from '@sandlot/core'
+import type { InputBody, Read } from '@sandlot/core'
 import type { Log } from '@sandlot/engine'
 import {
   type GroupsPage,
@@ -49,6 +49,7 @@ export async function pageOfGroups(
 
 /** What is read: rows, or groups. */
 interface Source<T> {
+  readonly name: Read
   readonly limitDefault: number
   readonly limitMax: number
   stream(run: RunAddress): string
@@ -59,6 +60,7 @@ interface Source<T> {
 }
 
 const ROWS: Source<ResultRow> = {
+  name: 'rows',
   limitDefault: 100,
   limitMax: LIMITS.rowsPerPage,
   stream: resultStream,
@@ -68,6 +70,7 @@ const ROWS: Source<ResultRow> = {
 }
 
 const GROUPS: Source<ResultGroup> = {
+  name: 'groups',
   limitDefault: 10,
   limitMax: LIMITS.groupsPerPage,
   stream: groupStream,
@@ -84,7 +87,30 @@ function versionMin({ record, live }: FoundRun): number {
   return maxLag === null ? 0 : version - maxLag
 }
 
+/** The page, and what its reader waited for it. */
 async function readPage<T>(
+  services: CoordinatorServices,
+  find: FindRun,
+  query: ResultsQuery,
+  wait: Wait,
+  source: Source<T>,
+): Promise<Stored<T> & { done: boolean }> {
+  const { clock } = services
+  const { live } = await find()
+  const watch = live?.readers[source.name]
+  const asked = watch?.asks(query.after ?? '', clock.now())
+  try {
+    const page = await waitForPage(services, find, query, wait, source)
+    asked?.served({ records: page.items.length, cursor: page.cursor })
+    return page
+  } finally {
+    asked?.over(clock.now())
+    const reading = watch?.take(clock.now())
+    if (reading) live?.actor.post({ type: 'reading', read: source.name, ...reading })
+  }
+}
+
+async function waitForPage<T>(
   { engine, clock, signal: stopping }: CoordinatorServices,
   find: FindRun,
   query: ResultsQuery,

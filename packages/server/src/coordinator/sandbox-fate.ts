@@ -37,9 +37,10 @@ export function fateOf(
   }
 }
 
-export function usageOf({ usage }: SandboxEnded): Usage {
+export function usageOf({ usage, metered }: SandboxEnded): Usage {
   const { cpuMs, memoryPeakBytes, diskBytes, networkBytes } = usage
-  return { cpuMs, memoryPeakBytes, diskBytes, networkBytes }
+  const cost = metered?.micros == null ? {} : { costMicros: metered.micros }
+  return { cpuMs, memoryPeakBytes, diskBytes, networkBytes, ...cost }
 }
 
 /** How the sandbox ended, where an error of the node says that it did. */

@@ -1,7 +1,22 @@
+import type { Clock, Engine } from '@sandlot/engine'
+import type { NodePort } from '../node/port.ts'
+import type { SandboxKeeper } from './leaving.ts'
 import type { RunServices } from './live-run.ts'
 
-/** What the whole coordinator works with. */
-export interface CoordinatorServices extends Omit<RunServices, 'finished' | 'failed'> {
+export interface CoordinatorOptions {
+  readonly engine: Engine
+  readonly node: NodePort
+  readonly clock: Clock
+  readonly keeper: SandboxKeeper
+  /** Of what sandboxes cost. Default: nothing has a price. */
+  readonly currency?: string | null
   /** Digest of an image; undefined where there is none of this id. */
   imageDigest(image: string): Promise<string | undefined>
+  /** For the daemon's log: something of ours failed, and is tried again. */
+  warn(message: string, error: unknown): void
 }
+
+/** What the whole coordinator works with. */
+export interface CoordinatorServices
+  extends CoordinatorOptions,
+    Omit<RunServices, 'finished' | 'failed'> {}

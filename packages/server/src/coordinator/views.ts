@@ -17,11 +17,16 @@ function reasonOf({ reason }: RunFacts): string {
 }
 
 export function reportOf(live: LiveRun, nowMs: number): RunReport {
-  const facts = factsOf(live.actor.run, nowMs)
-  const { elapsedMs, perSecond, limiting, rewardMean, attempts, retries, causes, phases } = facts
+  const { rows, groups } = live.readers
+  const reading = { rows: rows.untold(nowMs), groups: groups.untold(nowMs) }
+  const facts = factsOf(live.actor.run, nowMs, reading)
+  const { elapsedMs, perSecond, limiting, saturation, rewardMean, attempts, retries } = facts
+  const { causes, phases } = facts
   return {
     run: viewOf(live, nowMs),
-    ...{ elapsedMs, perSecond, limiting, rewardMean, attempts, retries, causes, phases },
+    ...{ elapsedMs, perSecond, limiting, saturation, rewardMean, attempts, retries },
+    ...{ causes, phases },
+    cost: facts.cost && live.currency !== null ? { currency: live.currency, ...facts.cost } : null,
     ...(facts.groups ? { groups: facts.groups } : {}),
     ...(facts.hedges ? { hedges: facts.hedges } : {}),
   }

@@ -14,6 +14,7 @@ export function endedOf(
     readonly diskBytes: number
     readonly networkBytes?: number
     readonly gradeOpened?: boolean
+    readonly metered?: SandboxEnded['metered']
     readonly atMs: number
   },
 ): SandboxEnded {
@@ -26,6 +27,7 @@ export function endedOf(
     atMs: how.atMs,
     flags: [...how.flags],
     ...(how.gradeOpened ? { gradeOpened: true } : {}),
+    ...(how.metered ? { metered: how.metered } : {}),
     usage: {
       ...how.fate.usage,
       // Of one that died alone the host knows what was on its disk.
@@ -38,7 +40,11 @@ export function endedOf(
 /** The ending of one that never came up, or of which nothing is left to tell. */
 export function neverRan(
   record: OwnershipRecord,
-  how: { readonly stop: Entry['stop']; readonly atMs: number },
+  how: {
+    readonly stop: Entry['stop']
+    readonly atMs: number
+    readonly metered?: SandboxEnded['metered']
+  },
 ): SandboxEnded {
   return {
     ...addressOf(record),
@@ -47,6 +53,7 @@ export function neverRan(
     detail: how.stop?.detail ?? 'it did not come up',
     atMs: how.atMs,
     flags: [],
+    ...(how.metered ? { metered: how.metered } : {}),
     usage: NO_USAGE,
   }
 }

@@ -20,6 +20,7 @@ const sandboxEnded = z.object({
   atMs: z.number(),
   flags: z.array(z.enum(FLAGS)),
   gradeOpened: z.boolean().exactOptional(),
+  metered: z.object({ ms: z.number(), micros: z.number().nullable() }).exactOptional(),
   usage: z.object({
     cpuMs: z.number(),
     memoryBytes: z.number(),

@@ -65,6 +65,8 @@ export class Entry {
   origin: SandboxOrigin | undefined
   createMs: number | undefined
   openedAtMs: number | undefined
+  /** Since when it is metered is in its durable record. */
+  startWritten = false
   /** Settles when the creation has. */
   ready: Promise<void> = Promise.resolve()
   /** Ends the creation. */
@@ -206,7 +208,12 @@ export class Entry {
     const { hostname: _, keepWarmMs: __, lifetimeMs: ___, endpoint: ____, ...shown } = this.record
     const { network: _____, phase: ______, ...record } = shown
     const { pausedAtMs: _______, pausedMs: ________, ...rest } = record
-    const { unready: _________, networkBytes: __________, ...told } = rest
+    const {
+      unready: _________,
+      networkBytes: __________,
+      meteredFromMs: ___________,
+      ...told
+    } = rest
     return {
       ...told,
       state: this.shownState,

@@ -1,7 +1,8 @@
 import { SandlotError } from '@sandlot/protocol'
-import type { CheckpointFacts, Sandbox } from '@sandlot/runtime'
+import type { CheckpointFacts, Sandbox, Usage } from '@sandlot/runtime'
 import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import { settlePause } from '../usage/settle-pause.ts'
 import type { Entry } from './entry.ts'
 import { pausedError } from './lend.ts'
 import { memoryTransferMs } from './memory-time.ts'
@@ -40,8 +41,10 @@ export class SandboxMemory {
       entry.move('pausing')
       const running = entry.counted
       const pausedAtMs = clock.now()
+      let used: Usage | undefined
       try {
         await checkpoints.remove(entry.id)
+        used = await driver.usage(sandbox).catch(() => undefined)
         // Before its end: found dead with a whole checkpoint, it was paused.
         entry.record = { ...running, pausedAtMs }
         await ownership.put(entry.record)
@@ -57,6 +60,7 @@ export class SandboxMemory {
       entry.closeNetwork()
       entry.sandbox = undefined
       entry.move('paused')
+      entry.record = await settlePause(this.#parts, entry.record, used?.cpuMs)
       entry.room?.[Symbol.dispose]()
       entry.room = undefined
     })
@@ -75,11 +79,13 @@ export class SandboxMemory {
       entry.move('resuming')
       try {
         entry.room = await room.take(entry.record.resources, wait)
-        const { pausedAtMs = clock.now(), ...record } = entry.record
+        const settled = await settlePause(this.#parts, entry.record)
+        const { pausedAtMs = clock.now(), ...record } = settled
         const stoodMs = Math.max(0, clock.now() - pausedAtMs)
         const openedAtMs = (entry.openedAtMs ?? record.createdAtMs) + stoodMs
         const sandbox = await this.#restore(entry, openedAtMs)
-        entry.record = { ...record, pausedMs: (record.pausedMs ?? 0) + stoodMs }
+        const pausedMs = (record.pausedMs ?? 0) + stoodMs
+        entry.record = { ...record, pausedMs, meteredFromMs: clock.now() }
         entry.openedAtMs = openedAtMs
         await ownership.put(entry.record)
         entry.origin = 'restored'

@@ -8,6 +8,8 @@ import {
   type Usage,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import { keepMetering } from '../usage/keep-metering.ts'
+import { Meter, type MeterOptions } from '../usage/meter.ts'
 import { canRestore, type SavedOf } from './can-restore.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { type CollectedFiles, type CollectFilesRequest, collectFiles } from './collect-files.ts'
@@ -66,6 +68,8 @@ export interface NodeOptions {
   readonly pool: PoolSettings
   readonly creationsMax: number
   readonly checkpoints: Checkpoints
+  /** Default: nothing has a price. */
+  readonly prices?: MeterOptions['prices']
   readonly numbers?: NodeNumbers
   /** Default: by this machine's settings. */
   readonly network?: MachineNetwork
@@ -82,6 +86,7 @@ export class Node implements NodePort {
   readonly room: Room
   readonly creations: Creations
   readonly endingsKnown: Endings
+  readonly meter: Meter
   readonly #parts: NodeParts
   readonly #periodic = new DisposableStack()
   #closed: Promise<void> | undefined
@@ -95,6 +100,7 @@ export class Node implements NodePort {
     this.creations = parts.starter.creations
     this.room = parts.room
     this.endingsKnown = parts.endings
+    this.meter = parts.meter
   }
 
   static async open(options: NodeOptions): Promise<Node> {
@@ -110,6 +116,7 @@ export class Node implements NodePort {
       starter: { driver, pool, creations, log },
       ownership: new Ownership(engine),
       endings: await Endings.open(engine),
+      meter: await Meter.open({ engine, clock, log, prices: options.prices ?? null }),
       news: new EndingNews(),
       commands: new Commands(),
       numbers: options.numbers ?? uncounted,
@@ -120,7 +127,9 @@ export class Node implements NodePort {
   async recover(wait?: { readonly signal?: AbortSignal }): Promise<Recovered> {
     const recovered = await recoverNode(this.#parts, this.sandboxes, wait)
     this.#periodic.use(reapPastTime(this.sandboxes, this.#parts.clock))
-    this.#periodic.use(keepNetworkBytes(this.#parts, this.sandboxes.entries))
+    const { entries } = this.sandboxes
+    this.#periodic.use(keepNetworkBytes(this.#parts, entries))
+    this.#periodic.use(keepMetering({ ...this.#parts, pool: this.pool, entries }))
     return recovered
   }
 

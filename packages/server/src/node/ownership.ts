@@ -30,6 +30,8 @@ export const ownershipRecord = z.object({
   /** To and from other hosts, as far as it is written down. */
   networkBytes: z.number().exactOptional(),
   createdAtMs: z.number(),
+  /** Since when the stretch of its life is metered that goes on: its world is open. */
+  meteredFromMs: z.number().exactOptional(),
   /** Its memory can be saved. */
   checkpointable: z.boolean().exactOptional(),
   /** What its owner named to start from, where that was not the image itself. */

@@ -236,6 +236,8 @@ export interface SandboxEnded {
   readonly flags: readonly Flag[]
   /** A grader's world was opened: from then on it may have been the grader's doing. */
   readonly gradeOpened?: boolean
+  /** From its open world, or its last resume, to its end, and what that came to; null without a price table. */
+  readonly metered?: { readonly ms: number; readonly micros: number | null }
   readonly usage: {
     readonly cpuMs: number
     readonly memoryBytes: number

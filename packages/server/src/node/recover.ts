@@ -1,4 +1,5 @@
-import { endedOf, neverRan } from './ended.ts'
+import { settlePause } from '../usage/settle-pause.ts'
+import { endedOf, NO_USAGE, neverRan } from './ended.ts'
 import { BUILD } from './owners.ts'
 import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
 
@@ -22,7 +23,7 @@ export async function recoverNode(
   sandboxes: NodeSandboxes,
   wait: { readonly signal?: AbortSignal } = {},
 ): Promise<Recovered> {
-  const { driver, ownership, endings, images, checkpoints, clock, node, log } = parts
+  const { driver, ownership, endings, images, checkpoints, meter, clock, node, log } = parts
   const found = await driver.recover(wait)
   const records = new Map((await ownership.list()).map((record) => [record.sandbox, record]))
   let adopted = 0
@@ -32,6 +33,7 @@ export async function recoverNode(
     records.delete(sandbox.id)
     if (record?.owner === BUILD || record?.unready) {
       await driver.stop(sandbox, wait)
+      await meter.foundDead(record, NO_USAGE)
       await ownership.remove(record.sandbox)
       stopped += 1
     } else if (record && record.node === node) {
@@ -39,7 +41,8 @@ export async function recoverNode(
       // It lives: what of its memory is on disk is of a pause or a resume that a daemon did not see through.
       await checkpoints.remove(record.sandbox)
       const { pausedAtMs: _, ...running } = record
-      sandboxes.adopt(running, sandbox, pinned)
+      const meteredFromMs = meter.adoptedFromMs(record)
+      sandboxes.adopt({ ...running, meteredFromMs }, sandbox, pinned)
       adopted += 1
     } else {
       log.warn({ sandbox: sandbox.id }, 'a sandbox that nobody owns is ended')
@@ -52,16 +55,20 @@ export async function recoverNode(
   const paused = new Set<string>()
   for (const record of mine) {
     if (record.pausedAtMs !== undefined && (await checkpoints.has(record.sandbox))) {
-      sandboxes.adoptPaused(record, await images.pin(record.image).catch(() => undefined))
+      const settled = await settlePause(parts, record)
+      sandboxes.adoptPaused(settled, await images.pin(record.image).catch(() => undefined))
       paused.add(record.sandbox)
       continue
     }
     const fate = fates.get(record.sandbox)
     const atMs = clock.now()
     const detail = 'it did not survive while no daemon was there'
+    const { cpuMs } = fate?.usage ?? NO_USAGE
+    const used = { cpuMs, networkBytes: record.networkBytes ?? 0 }
+    const metered = await meter.foundDead(record, used)
     const ended = fate
-      ? endedOf(record, { fate, flags: [], diskBytes: 0, atMs })
-      : neverRan(record, { stop: { kind: 'lost', detail }, atMs })
+      ? endedOf(record, { fate, flags: [], diskBytes: 0, metered, atMs })
+      : neverRan(record, { stop: { kind: 'lost', detail }, metered, atMs })
     await endings.record({ ended, record, ...(fate ? {} : { traceless: true }) })
     await ownership.remove(record.sandbox)
   }

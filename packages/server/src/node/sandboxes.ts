@@ -10,6 +10,8 @@ import type {
   Sandbox,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import type { Meter } from '../usage/meter.ts'
+import { settlePause, withoutStretch } from '../usage/settle-pause.ts'
 import { bringUp } from './bring-up.ts'
 import { checkEpoch } from './check-epoch.ts'
 import type { Checkpoints } from './checkpoints.ts'
@@ -49,6 +51,7 @@ export interface NodeParts {
   readonly news: EndingNews
   readonly commands: Commands
   readonly numbers: NodeNumbers
+  readonly meter: Meter
   readonly network: MachineNetwork
   readonly onReleased?: ((image: Image) => void) | undefined
 }
@@ -195,6 +198,7 @@ export class NodeSandboxes {
       }
       numbers.created(origin, entry.createMs)
       entry.openedAtMs = clock.now()
+      entry.record = { ...entry.record, meteredFromMs: entry.openedAtMs }
       this.#opened(entry, entry.sandbox as Sandbox)
     } catch (error) {
       await this.#failed(entry)
@@ -230,22 +234,29 @@ export class NodeSandboxes {
     await checkpoints.remove(entry.id).catch((error) => {
       log.error({ err: error, sandbox: entry.id }, 'the memory of a sandbox stays on disk')
     })
+    entry.record = await settlePause(this.#parts, entry.record)
     await this.#finish(entry, { kind: 'stopped', detail: 'stopped', usage: NO_USAGE }, 0)
   }
 
   async #finish(entry: Entry, fate: Fate, diskBytes: number): Promise<void> {
-    const { endings, ownership, news, numbers, commands, clock, log } = this.#parts
-    const ended = endedOf(entry.record, {
+    const { endings, ownership, meter, news, numbers, commands, clock, log } = this.#parts
+    const { record, networkBytes } = entry
+    const atMs = clock.now()
+    const ended = endedOf(record, {
       fate,
       stop: entry.stop,
       flags: entry.flags,
       gradeOpened: entry.gradeOpened,
       diskBytes,
-      networkBytes: entry.networkBytes,
-      atMs: clock.now(),
+      metered: meter.timeOf(record, atMs),
+      ...{ networkBytes, atMs },
     })
     try {
-      await endings.record({ ended, record: entry.record })
+      await Promise.all([
+        meter.over(record, atMs, { cpuMs: fate.usage.cpuMs, networkBytes }),
+        endings.record({ ended, record }),
+      ])
+      entry.record = withoutStretch(record)
       await ownership.remove(entry.id)
     } catch (error) {
       // It stays owned on disk; the next start finds it dead and records it then.
