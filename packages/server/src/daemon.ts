@@ -7,7 +7,6 @@
  * close: refuse new work ─▶ what runs goes on until the deadline ─▶ stop ─▶ give the data directory free
  * ```
  */
-import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Engine, systemClock } from '@sandlot/engine'
 import { type ImageStore, openImageStore } from '@sandlot/runtime'
@@ -27,6 +26,7 @@ import { type Sockets, serveUpgrades } from './connect/upgrade.ts'
 import { Coordinator } from './coordinator/coordinator.ts'
 import { openDriver } from './driver.ts'
 import { fromRuntime } from './failure.ts'
+import { halfOfDisk } from './half-of-disk.ts'
 import { healthHandler } from './health.ts'
 import type { Handlers } from './http/call.ts'
 import { Idempotency } from './http/idempotency.ts'
@@ -227,11 +227,6 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     driver: driver.name,
     serving: new Serving(),
   }
-}
-
-async function halfOfDisk(directory: string): Promise<number> {
-  const { bsize, blocks } = await statfs(directory)
-  return Math.floor((bsize * blocks) / 2)
 }
 
 /** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
