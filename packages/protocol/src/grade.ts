@@ -22,6 +22,8 @@ export const commandFields = {
   cwd: kernelText.max(LIMITS.pathBytes).optional(),
   user: userName.optional(),
   files: z.array(broughtFile).max(LIMITS.gradeFiles).optional(),
+  /** Directories that are there and empty when it starts, but for its files: whatever lay there before is gone. */
+  clear: z.array(kernelText.startsWith('/').max(LIMITS.pathBytes)).max(16).optional(),
 }
 
 /**
@@ -40,8 +42,6 @@ export const gradeSpec = z.discriminatedUnion('kind', [
       command,
       in: gradePlace,
       ...commandFields,
-      /** Removed with all that is in it before its files are brought: what the episode left there is none of them. */
-      clear: z.array(kernelText.startsWith('/').max(LIMITS.pathBytes)).max(16).optional(),
       /** Where its verdict is. Default: its exit code. */
       reward: rewardSource.optional(),
     })

@@ -30,7 +30,7 @@ export class OpenRun<Task = unknown> extends Run {
 
   /** Made by `client.rollouts`. */
   constructor(context: ClientContext, name: string, { created, part, naming }: OpenRunParts<Task>) {
-    super(context, name, created, part)
+    super(context, name, { created, part })
     this.#part = part
     this.#naming = naming
   }

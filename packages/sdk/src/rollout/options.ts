@@ -2,14 +2,27 @@ import type { Outcome, PolicyAction, ResourcesInput, RunCreateInput, Tags } from
 import type { ImageLike } from '../image/resolve.ts'
 import type { Grader } from './episode.ts'
 
-/** A file for the grader: bytes or text, or a local path. */
-export type BroughtContent = string | Uint8Array | { readonly path: string }
+/** A file that is brought in: bytes or text, or a local path. `mode` says its permissions, 0644 where it is not given. */
+export type BroughtContent = string | Uint8Array | { readonly path: string; readonly mode?: number }
+
+/**
+ * Where the verdict of a command is.
+ *
+ * - `exit`: exit 0 → reward 1, another exit → 0.
+ * - `stdout`: what it prints is JSON, or has one line that is an object with `reward` or `rewards`.
+ * - `{ file }`: the file, or the first of several that is there, holds JSON or a number.
+ *
+ * JSON is a number, `{ reward, rewards }`, or an object of numbers. No verdict, or two, is an error and never a 0.
+ */
+export type RewardOption = 'exit' | 'stdout' | { readonly file: string | readonly string[] }
 
 export type GradePlace = 'same' | 'world' | 'clean'
 
 export interface CommandGrade {
-  /** Exit 0 → reward 1, another exit → 0. What the episode left can forge it where the command loads its files: see SECURITY.md. */
+  /** Its verdict can be forged by what the episode left, where the command loads that: see SECURITY.md. */
   readonly run: string | readonly string[]
+  /** Where the verdict is. Default `exit`. */
+  readonly reward?: RewardOption
   /**
    * `world` (default): the episode's processes have ended, its files are there. `same`: the grader needs its live servers.
    * `clean`: the image as it was, without the episode's files.
@@ -17,6 +30,8 @@ export interface CommandGrade {
   readonly in?: GradePlace
   /** Brought in only for grading: path in the sandbox → content. */
   readonly files?: Record<string, BroughtContent>
+  /** Directories that are empty when it starts, but for `files`: what the episode left there is gone. */
+  readonly clear?: readonly string[]
   readonly env?: Record<string, string>
   readonly cwd?: string
   readonly user?: string
@@ -50,7 +65,8 @@ export interface GroupOptions<Task> {
   readonly maxLag?: number
 }
 
-export interface MapOptions<Task> {
+/** What every run has, whoever runs its episodes. */
+export interface RunOptions<Task> {
   /** The run's name: the same name again attaches to it. Default: a fresh one. */
   readonly name?: string
   /** What each episode's sandbox starts from: an image, a snapshot, a template, or a description. */
@@ -74,7 +90,6 @@ export interface MapOptions<Task> {
   readonly user?: string
   /** Commands that prepare each sandbox before its episode. */
   readonly setup?: readonly (string | readonly string[])[]
-  readonly grade?: CommandGrade | FunctionGrade<Task>
   /** Default: each episode is by itself. */
   readonly group?: GroupOptions<Task>
   /**
@@ -109,6 +124,10 @@ export interface MapOptions<Task> {
   readonly onLog?: (line: string) => void
   /** Ends this process's part in the run, and rejects what waits for it; the run itself lives on. */
   readonly signal?: AbortSignal
+}
+
+export interface MapOptions<Task> extends RunOptions<Task> {
+  readonly grade?: CommandGrade | FunctionGrade<Task>
 }
 
 /**

@@ -1,6 +1,7 @@
 import {
   newId,
   type RunAttached,
+  type RunCreateInput,
   type RunState,
   type RunView,
   SandlotError,
@@ -16,11 +17,15 @@ import {
   isFunctionGrade,
   type MapOptions,
   type OpenOptions,
+  type RunOptions,
 } from './options.ts'
+import { ownTerms } from './own-terms.ts'
+import type { ProgramOptions } from './program-options.ts'
 import { Run } from './run.ts'
 import { RunPart } from './run-part.ts'
-import { namedOf, specificationOf } from './specification.ts'
+import { namedOf, programSpecification, workerSpecification } from './specification.ts'
 import { listNaming, type Submission, submitTasks } from './submission.ts'
+import type { TaskNaming } from './task-put.ts'
 import { describeValue, openTasks, type TaskSource } from './tasks.ts'
 import { work } from './worker.ts'
 
@@ -49,21 +54,48 @@ export class Rollouts {
     episode: Episode<Task>,
     options: MapOptions<Task>,
   ): Run {
-    const name = options.name ?? `run-${newId('run').slice(3)}`
+    const name = nameOf(options)
     const part = new RunPart('cancels', this.#closing, options.signal)
-    const created = this.#createWith(name, tasks, episode, { options, part })
+    const created = this.#createWith(tasks, () => {
+      checkEpisode(episode)
+      return this.#create(part, (signal) =>
+        workerSpecification(this.#context, name, { ...options, signal }),
+      )
+    })
+    const submitted = this.#submitAll(created, listNaming(options), part)
     created
-      .then(async ({ run, source }) => {
-        if (run.state === 'finished') return await source.close()
-        const { working: signal } = part
-        await Promise.all([
-          this.#submit({ run: name, tasks: source, naming: listNaming(options), signal }),
-          this.#work(run, episode, options, part),
-        ])
-      })
+      .then(({ run }) => this.#work(run, episode, options, part))
       .catch((error) => part.fail(error))
     const exists = created.then(() => undefined)
-    return new Run(this.#context, name, exists, part)
+    return new Run(this.#context, name, { created: exists, submitted, part })
+  }
+
+  /**
+   * Runs a command for each task, in a sandbox of its own, and grades what that leaves. The daemon does it: as soon as `run.submitted`
+   * resolves this process may end, and any process reads the results with `rollouts.get(name)`. The end of an `await using` block ends
+   * nothing of it.
+   */
+  program<Task>(tasks: Iterable<Task> | AsyncIterable<Task>, options: ProgramOptions<Task>): Run {
+    const name = nameOf(options)
+    const part = new RunPart('leaves', this.#closing, options.signal)
+    const created = this.#createWith(tasks, () =>
+      this.#create(part, (signal) =>
+        programSpecification(this.#context, name, { ...options, signal }),
+      ),
+    )
+    const { each, content } = options
+    const own = ownTerms(this.#context, options)
+    const waiting = { signal: part.working }
+    const naming = {
+      ...listNaming(options),
+      content,
+      ...(each
+        ? { own: async (task: Task, index: number) => own(await each(task, index), waiting) }
+        : {}),
+    }
+    const submitted = this.#submitAll(created, naming, part)
+    const exists = created.then(() => undefined)
+    return new Run(this.#context, name, { created: exists, submitted, part })
   }
 
   /**
@@ -72,7 +104,10 @@ export class Rollouts {
    */
   open<Task>(name: string, episode: Episode<Task>, options: OpenOptions<Task>): OpenRun<Task> {
     const part = new RunPart('leaves', this.#closing, options.signal)
-    const created = this.#create(name, episode, { options, part })
+    const created = this.#create(part, (signal) => {
+      checkEpisode(episode)
+      return workerSpecification(this.#context, name, { ...options, signal })
+    })
     created
       .then((run) => this.#work(run, episode, options, part))
       .catch((error) => part.fail(error))
@@ -107,7 +142,8 @@ export class Rollouts {
   /** The run of a name, to read its results or to cancel it; this process does not work on it. Throws `run_unknown`. */
   async get(name: string, { signal }: Waiting = {}): Promise<Run> {
     await this.#context.http.json('getRun', { parameters: { name }, signal })
-    return new Run(this.#context, name, Promise.resolve(), new RunPart('leaves', this.#closing))
+    const part = new RunPart('leaves', this.#closing)
+    return new Run(this.#context, name, { created: Promise.resolve(), part })
   }
 
   /** All runs, page by page as they are read. */
@@ -118,32 +154,43 @@ export class Rollouts {
   }
 
   async #createWith<Task>(
-    name: string,
     tasks: Iterable<Task> | AsyncIterable<Task>,
-    episode: Episode<Task>,
-    given: { readonly options: MapOptions<Task>; readonly part: RunPart },
-  ): Promise<{ run: RunView; source: TaskSource<Task> }> {
+    create: () => Promise<RunView>,
+  ): Promise<Created<Task>> {
     const source = await openTasks(tasks)
     try {
-      return { run: await this.#create(name, episode, given), source }
+      return { run: await create(), source }
     } catch (error) {
       await source.close()
       throw error
     }
   }
 
-  async #create<Task>(
-    name: string,
-    episode: Episode<Task>,
-    { options, part }: { readonly options: OpenOptions<Task>; readonly part: RunPart },
+  async #create(
+    { working: signal }: RunPart,
+    specification: (signal: AbortSignal) => Promise<RunCreateInput>,
   ): Promise<RunView> {
-    checkEpisode(episode)
-    const signal = part.working
-    const json = await specificationOf(this.#context, name, { ...options, signal })
+    const json = await specification(signal)
     signal.throwIfAborted()
     // Not aborted once begun: a run that nobody knows of could not be cancelled.
     const { run } = await this.#context.http.json<{ run: RunView }>('createRun', { json })
     return run
+  }
+
+  /** Submits the tasks of a run that has just been created; a failure is this process's part's. */
+  async #submitAll<Task>(
+    created: Promise<Created<Task>>,
+    naming: TaskNaming<Task>,
+    part: RunPart,
+  ): Promise<void> {
+    try {
+      const { run, source } = await created
+      if (run.state === 'finished') await source.close()
+      else await this.#submit({ run: run.name, tasks: source, naming, signal: part.working })
+    } catch (error) {
+      part.fail(error)
+      throw error
+    }
   }
 
   /** Until the run is over, or this process has no part in it any more. */
@@ -181,6 +228,15 @@ export class Rollouts {
     const { state } = await this.#context.http.json<RunView>('getRun', { parameters, signal })
     return state === 'cancelling' || state === 'finished'
   }
+}
+
+interface Created<Task> {
+  readonly run: RunView
+  readonly source: TaskSource<Task>
+}
+
+function nameOf({ name }: Pick<RunOptions<unknown>, 'name'>): string {
+  return name ?? `run-${newId('run').slice(3)}`
 }
 
 function graderOf<Task>({ grade }: AttachOptions<Task>): Grader<Task> | undefined {

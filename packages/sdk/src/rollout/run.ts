@@ -45,6 +45,13 @@ export interface EpisodesOptions extends Waiting {
 
 const ROWS_PER_PAGE = 500
 
+export interface RunParts {
+  readonly created: Promise<void>
+  /** Default: there is nothing to submit. */
+  readonly submitted?: Promise<void>
+  readonly part: RunPart
+}
+
 /**
  * The episodes of one run. `for await (const row of run)` reads its results in the order of their completion, each episode
  * once; leaving the loop only stops reading. The end of an `await using` block cancels what `map` started; any other run goes on.
@@ -53,18 +60,25 @@ export class Run implements AsyncIterable<ResultRow>, AsyncDisposable {
   readonly name: string
   /** Resolves when the run exists; rejects with what was wrong with it. */
   readonly created: Promise<void>
+  /**
+   * Resolves when all tasks that this process was given are in the run: from then on a run of programs needs it no more. Rejects where
+   * that failed.
+   */
+  readonly submitted: Promise<void>
   protected readonly context: ClientContext
   readonly #part: RunPart
   /** Of the last batch. */
   #batchCursor: string | undefined
 
   /** Made by `client.rollouts`. */
-  constructor(context: ClientContext, name: string, created: Promise<void>, part: RunPart) {
+  constructor(context: ClientContext, name: string, { created, submitted, part }: RunParts) {
     this.name = name
     this.created = created
+    this.submitted = submitted ?? created
     this.context = context
     this.#part = part
     this.created.catch(() => undefined)
+    this.submitted.catch(() => undefined)
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ResultRow> {

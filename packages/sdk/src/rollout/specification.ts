@@ -1,4 +1,4 @@
-/** From the options of `map` to the run's specification on the wire. */
+/** From the options of a run to the run's specification on the wire. */
 import {
   type GradeSpec,
   type RunAttachInput,
@@ -7,11 +7,10 @@ import {
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
-import { putBytes, putFile } from '../image/blob.ts'
 import { type ImageLike, isDescribed, resolveImage } from '../image/resolve.ts'
+import { broughtFiles, commandGrade, commandOf, rewardOf } from './brought.ts'
 import {
   type AttachOptions,
-  type BroughtContent,
   CONCURRENCY_DEFAULT,
   type CommandGrade,
   type FunctionGrade,
@@ -19,19 +18,44 @@ import {
   isFunctionGrade,
   type MapOptions,
 } from './options.ts'
+import type { ProgramOptions } from './program-options.ts'
 
-const FILE_MODE = 0o644
-
-/** Uploads the grader's files, and builds the image where it is only described: last, since it may take minutes. */
-export async function specificationOf<Task>(
+/** Of a run whose episodes this process runs. */
+export async function workerSpecification<Task>(
   context: ClientContext,
   name: string,
   options: MapOptions<Task>,
 ): Promise<RunCreateInput> {
+  return await specificationOf(context, name, options, { kind: 'worker' })
+}
+
+/** Of a run of programs. */
+export async function programSpecification<Task>(
+  context: ClientContext,
+  name: string,
+  given: ProgramOptions<Task>,
+): Promise<RunCreateInput> {
+  const { command, reward, files, each: _, content: __, ...options } = given
+  const waiting = options.signal ? { signal: options.signal } : {}
+  const program = {
+    command: commandOf(command),
+    ...rewardOf(reward),
+    ...(await broughtFiles(context, files, waiting)),
+  }
+  return await specificationOf(context, name, options, { kind: 'program', program })
+}
+
+/** Uploads the grader's files, and builds the image where it is only described: last, since it may take minutes. */
+async function specificationOf<Task>(
+  context: ClientContext,
+  name: string,
+  options: MapOptions<Task>,
+  kind: Pick<RunCreateInput, 'kind' | 'program'>,
+): Promise<RunCreateInput> {
   const { from, concurrency = CONCURRENCY_DEFAULT, artifacts } = options
   const definition = await definitionOf(context, options)
   const specification = {
-    ...{ ...definition, name, kind: 'worker' as const, concurrency },
+    ...{ ...definition, ...kind, name, concurrency },
     ...(artifacts ? { artifacts: [...artifacts] } : {}),
   }
   if (isDescribed(from)) {
@@ -58,9 +82,7 @@ async function definitionOf<Task>(context: ClientContext, options: AttachOptions
   const waiting = signal ? { signal } : {}
   return {
     ...rest,
-    ...(setup
-      ? { setup: setup.map((command) => (typeof command === 'string' ? command : [...command])) }
-      : {}),
+    ...(setup ? { setup: setup.map(commandOf) } : {}),
     ...(group ? { group: groupOf(group) } : {}),
     ...(grade ? { grade: await gradeOf(context, grade, waiting) } : {}),
   }
@@ -87,30 +109,5 @@ async function gradeOf<Task>(
   waiting: Waiting,
 ): Promise<GradeSpec> {
   if (isFunctionGrade(grade)) return { kind: 'worker', in: grade.in ?? 'world' }
-  const { run, files, in: where, ...rest } = grade
-  const brought = await Promise.all(
-    Object.entries(files ?? {}).map(async ([path, content]) => ({
-      path,
-      mode: FILE_MODE,
-      blob: await contentBlob(context, content, waiting),
-    })),
-  )
-  return {
-    ...rest,
-    kind: 'command',
-    command: typeof run === 'string' ? run : [...run],
-    in: where ?? 'world',
-    ...(brought.length > 0 ? { files: brought } : {}),
-  }
-}
-
-async function contentBlob(
-  context: ClientContext,
-  content: BroughtContent,
-  waiting: Waiting,
-): Promise<string> {
-  if (typeof content === 'string')
-    return await putBytes(context, new TextEncoder().encode(content), waiting)
-  if (content instanceof Uint8Array) return await putBytes(context, content, waiting)
-  return await putFile(context, content.path, waiting)
+  return await commandGrade(context, grade, waiting)
 }

@@ -1,8 +1,8 @@
 /** Sends the tasks of a run, in order, in requests of bounded size. */
-import { LIMITS, SandlotError, type TaskPut } from '@sandlot/protocol'
+import { LIMITS, SandlotError, type TaskPutInput } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
 import { unlessAborted } from '../connection/signals.ts'
-import type { MapOptions } from './options.ts'
+import type { RunOptions } from './options.ts'
 import { namedKey, shown, type TaskNaming, taskPut } from './task-put.ts'
 import type { TaskSource } from './tasks.ts'
 
@@ -17,7 +17,7 @@ export interface Submission<Task> {
   readonly naming: TaskNaming<Task>
   readonly signal: AbortSignal
   /** A task has got its place in a request. */
-  readonly onTask?: (put: TaskPut) => void
+  readonly onTask?: (put: TaskPutInput) => void
 }
 
 export interface Submitted {
@@ -33,7 +33,7 @@ export async function submitTasks<Task>(
   { run, tasks, naming, signal, onTask }: Submission<Task>,
 ): Promise<Submitted> {
   const submitted = { added: 0, known: 0 }
-  let batch: TaskPut[] = []
+  let batch: TaskPutInput[] = []
   let batchBytes = 0
   const flush = async () => {
     if (batch.length === 0) return
@@ -68,7 +68,7 @@ export async function submitTasks<Task>(
 export function listNaming<Task>({
   key,
   ...rest
-}: Pick<MapOptions<Task>, 'key' | 'expected' | 'group'>): TaskNaming<Task> {
+}: Pick<RunOptions<Task>, 'key' | 'expected' | 'group'>): TaskNaming<Task> {
   const indexes = new Map<string, number>()
   return {
     ...rest,

@@ -1,13 +1,18 @@
 /** A task as it is sent: its key, its content, its group. */
-import { LIMITS, SandlotError, type TaskPut } from '@sandlot/protocol'
+import { LIMITS, SandlotError, type TaskPutInput } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { putBytes } from '../image/blob.ts'
-import type { MapOptions } from './options.ts'
+import type { RunOptions } from './options.ts'
+import type { OwnTerms } from './own-terms.ts'
 import { describeValue } from './tasks.ts'
 
-export interface TaskNaming<Task> extends Pick<MapOptions<Task>, 'expected' | 'group'> {
+export interface TaskNaming<Task> extends Pick<RunOptions<Task>, 'expected' | 'group'> {
   /** Throws what is wrong with the key. */
   readonly keyOf: (task: Task, index: number, json: string) => string
+  /** What is sent of it. Default: all. */
+  readonly content?: ((task: Task, index: number) => unknown) | undefined
+  /** What it has of its own. */
+  readonly own?: (task: Task, index: number) => Promise<OwnTerms>
 }
 
 /** Uploads a large one. Throws `invalid_request` or `too_large`. */
@@ -15,9 +20,9 @@ export async function taskPut<Task>(
   context: ClientContext,
   task: Task,
   index: number,
-  { keyOf, expected, group, signal }: TaskNaming<Task> & Waiting,
-): Promise<TaskPut> {
-  const json = jsonOf(task, index)
+  { keyOf, expected, group, content, own, signal }: TaskNaming<Task> & Waiting,
+): Promise<TaskPutInput> {
+  const json = jsonOf(content ? content(task, index) : task, index)
   const key = keyOf(task, index, json)
   const bytes = new TextEncoder().encode(json)
   if (bytes.length > LIMITS.payloadBytes) {
@@ -34,6 +39,7 @@ export async function taskPut<Task>(
     ...(isLarge ? { blob: await putBytes(context, bytes, signal ? { signal } : {}) } : { json }),
     ...(name === undefined ? {} : { group: name }),
     ...(expectedMs === undefined ? {} : { expectedMs }),
+    ...(await own?.(task, index)),
   }
 }
 
@@ -41,7 +47,7 @@ export async function taskPut<Task>(
 export function namedKey<Task>(
   task: Task,
   index: number,
-  { key, otherwise }: Pick<MapOptions<Task>, 'key'> & { readonly otherwise: () => string },
+  { key, otherwise }: Pick<RunOptions<Task>, 'key'> & { readonly otherwise: () => string },
 ): string {
   const given: unknown = key ? key(task, index) : (idOf(task) ?? otherwise())
   if (typeof given === 'string' && given !== '' && given.length <= LIMITS.keyLength) return given
@@ -78,7 +84,7 @@ function idOf(task: unknown): string | undefined {
 function groupOf<Task>(
   task: Task,
   index: number,
-  { group }: { readonly group: MapOptions<Task>['group'] | undefined },
+  { group }: { readonly group: RunOptions<Task>['group'] | undefined },
 ): string | undefined {
   if (!group?.by) return undefined
   const given: unknown = group.by(task, index)

@@ -95,14 +95,15 @@ async function bring(
   { world, exec, terms }: Command,
 ): Promise<void> {
   const { sandbox } = effect
-  const { files: own = [], reward, clear = [] } = terms.grade as CommandGrade
-  const remove = [...pathsOf(reward), ...clear]
+  const { files: own = [], clear = [], reward } = terms.grade as CommandGrade
+  const remove = pathsOf(reward)
   // One that an earlier daemon began has written its verdict perhaps.
-  if (remove.length > 0 && (await node.hasExec({ sandbox, exec }, { signal }))) return
+  if (remove.length + clear.length > 0 && (await node.hasExec({ sandbox, exec }, { signal })))
+    return
   const files = terms.program ? [await taskFile(tasks, effect), ...own] : own
-  if (files.length + remove.length === 0) return
+  if (files.length + remove.length + clear.length === 0) return
   const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
-  await node.putFiles({ sandbox, world, files, ...(remove.length > 0 ? { remove } : {}) }, wait)
+  await node.putFiles({ sandbox, world, files, ...gone(remove, clear) }, wait)
 }
 
 function requestOf(
@@ -135,6 +136,14 @@ async function outputOf({ engine, record }: SandboxWork, end: NodeExecEnd): Prom
 /** Where a verdict will be, as a file. */
 export function pathsOf(reward: RewardSource | undefined): readonly string[] {
   return reward?.from === 'file' ? reward.paths : []
+}
+
+/** Paths where nothing of before is left. */
+export function gone(remove: readonly string[], clear: readonly string[] = []) {
+  return {
+    ...(remove.length > 0 ? { remove } : {}),
+    ...(clear.length > 0 ? { clear } : {}),
+  }
 }
 
 /** Refusals that files can bring about; never a lost sandbox, a timeout or a fault of the daemon. */

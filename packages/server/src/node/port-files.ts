@@ -8,6 +8,8 @@ export interface PutFilesRequest {
   readonly files: readonly PutFile[]
   /** Paths, with all that is below them. */
   readonly remove?: readonly string[]
+  /** Directories that are made where they are missing, and emptied. */
+  readonly clear?: readonly string[]
   /** Whose the files are: a user, or the sandbox's own where none is named. Default: root's. */
   readonly of?: { readonly user?: string | undefined }
 }

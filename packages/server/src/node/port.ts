@@ -82,7 +82,7 @@ export interface NodePort {
   ): Promise<boolean>
 
   /**
-   * Writes files, with missing directories, in the place of whatever is there; `remove` is removed before. Asked again it does it again.
+   * Writes files, with missing directories, in the place of whatever is there, after `remove` and `clear`. Asked again it does it again.
    * `blob_unknown`.
    */
   putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void>

@@ -16,10 +16,11 @@ export async function putFiles(
   request: PutFilesRequest,
   options: { readonly engine: Engine; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { world = 'main', remove = [], of } = request
+  const { world = 'main', remove = [], clear = [], of } = request
   const { signal } = options
   try {
     for (const path of remove) await makeRoom(lent, world, path, signal)
+    for (const path of clear) await empty(lent, world, path, signal)
     const owner = of ? await userIds(lent.guest, world, of.user ?? lent.user, signal) : ROOT
     const files = request.files.values()
     const work = async () => {
@@ -61,6 +62,23 @@ async function putFile(
   }
 }
 
+/** A directory is emptied and stays what it is; anything else in its place is not one. */
+async function empty(lent: Lent, world: string, path: string, signal: AbortSignal): Promise<void> {
+  const { files } = lent.guest
+  const kind = await kindOf(lent, world, path, signal, false)
+  if (kind !== 'directory') {
+    await makeRoom(lent, world, path, signal)
+    await files.makeDirectory(world, path, { parents: true, mode: 0o777 }, { signal })
+    return
+  }
+  const names: Uint8Array[] = []
+  for await (const { name } of files.list(world, path, { signal })) names.push(name)
+  for (const name of names) {
+    const below = Buffer.concat([Buffer.from(`${path}/`), name])
+    await files.remove(world, below, { recursive: true, force: true }, { signal })
+  }
+}
+
 async function makeRoom(
   lent: Lent,
   world: string,
@@ -89,9 +107,9 @@ function directoriesAbove(path: string): string[] {
 }
 
 /** Through symlinks; one that leads nowhere has no kind. */
-async function kindOf(lent: Lent, world: string, path: string, signal: AbortSignal) {
+async function kindOf(lent: Lent, world: string, path: string, signal: AbortSignal, follow = true) {
   try {
-    return (await lent.guest.files.stat(world, path, { follow: true }, { signal })).kind
+    return (await lent.guest.files.stat(world, path, { follow }, { signal })).kind
   } catch (error) {
     if (error instanceof GuestError) return undefined
     throw error

@@ -82,12 +82,12 @@ describe('without a grader', () => {
 })
 
 describe('with a grader', () => {
-  test('what the episode left where the tests come is removed before they come', async () => {
+  test('what the episode left where the tests come is gone before they come', async () => {
     const cleared = { ...grade, clear: ['/tests'], files: [] }
     const { simulation } = await ran({}, programRun({ grade: cleared }))
     await using _ = simulation
     const grading = simulation.node.files.filter(({ world }) => world === 'grade')
-    expect(grading.map(({ remove }) => remove)).toEqual([['/tests']])
+    expect(grading.map(({ clear }) => clear)).toEqual([['/tests']])
   })
 
   test.each([0, 1, 3])(

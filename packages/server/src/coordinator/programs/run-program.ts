@@ -11,7 +11,7 @@ import {
 } from '@sandlot/protocol'
 import { endedHow } from '../../node/ended-how.ts'
 import type { NodeExecEnd } from '../../node/port.ts'
-import { pathsOf } from '../grade-command.ts'
+import { gone, pathsOf } from '../grade-command.ts'
 import { execId } from '../ids.ts'
 import { COORDINATOR_LIMITS } from '../limits.ts'
 import { termsOf } from '../own-terms.ts'
@@ -103,9 +103,9 @@ async function bring(
 ): Promise<void> {
   const { sandbox, program, source } = to
   const wait = { signal, timeoutMs: COORDINATOR_LIMITS.bringMs }
-  const { user, files = [] } = program
+  const { user, files = [], clear } = program
   const task = await taskFile(tasks, episode)
-  await node.putFiles({ sandbox, files: [task], remove: pathsOf(source) }, wait)
+  await node.putFiles({ sandbox, files: [task], ...gone(pathsOf(source), clear) }, wait)
   if (files.length === 0) return
   await node.putFiles({ sandbox, files, of: { user } }, wait)
 }

@@ -1,0 +1,77 @@
+/** What a task of a run of programs has of its own, as it travels. */
+import type { TaskPutInput } from '@sandlot/protocol'
+import type { ClientContext, Waiting } from '../connection/context.ts'
+import { refuseUnknown } from '../connection/unknown-option.ts'
+import { type ImageLike, resolveImage } from '../image/resolve.ts'
+import { broughtFiles, commandOf } from './brought.ts'
+import type { CommandGrade, RunOptions } from './options.ts'
+import type { TaskOptions } from './program-options.ts'
+
+export type OwnTerms = Pick<
+  TaskPutInput,
+  'from' | 'timeout' | 'resources' | 'network' | 'program' | 'grade'
+>
+
+export type OwnTermsOf = (own: TaskOptions, waiting: Waiting) => Promise<OwnTerms>
+
+/** Builds what tasks start from, each description once. */
+export function ownTerms(
+  context: ClientContext,
+  { onLog }: Pick<RunOptions<unknown>, 'onLog'>,
+): OwnTermsOf {
+  const built = new Map<ImageLike, Promise<string>>()
+
+  function start(from: ImageLike, waiting: Waiting): Promise<string> {
+    const before = built.get(from)
+    if (before) return before
+    const options = { ...waiting, ...(onLog ? { onLog } : {}) }
+    const building = resolveImage(context, from, options)
+    built.set(from, building)
+    return building
+  }
+
+  return async (own, waiting) => {
+    refuseUnknown(own, OPTIONS)
+    const { from, timeout, resources, network, command, grade } = own
+    const { env, files, cwd, user } = own
+    const program = await ownCommand(context, { run: command, env, files, cwd, user }, waiting)
+    return {
+      ...(from === undefined ? {} : { from: await start(from, waiting) }),
+      ...(timeout === undefined ? {} : { timeout }),
+      ...(resources === undefined ? {} : { resources }),
+      ...(network === undefined ? {} : { network }),
+      ...(Object.keys(program).length > 0 ? { program } : {}),
+      ...(grade === undefined ? {} : { grade: await ownGrade(context, grade, waiting) }),
+    }
+  }
+}
+
+const OPTIONS = [
+  ...(['from', 'timeout', 'resources', 'network', 'command'] as const),
+  ...(['env', 'files', 'cwd', 'user', 'grade'] as const),
+]
+
+async function ownGrade(
+  context: ClientContext,
+  grade: NonNullable<TaskOptions['grade']>,
+  waiting: Waiting,
+) {
+  refuseUnknown(grade, ['run', 'files', 'clear', 'env', 'cwd', 'user'])
+  return await ownCommand(context, grade, waiting)
+}
+
+type OwnCommand = {
+  [K in 'run' | 'files' | 'clear' | 'env' | 'cwd' | 'user']?: CommandGrade[K] | undefined
+}
+
+async function ownCommand(context: ClientContext, own: OwnCommand, waiting: Waiting) {
+  const { run, files, clear, env, cwd, user } = own
+  return {
+    ...(run === undefined ? {} : { command: commandOf(run) }),
+    ...(env === undefined ? {} : { env }),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(user === undefined ? {} : { user }),
+    ...(clear === undefined ? {} : { clear: [...clear] }),
+    ...(await broughtFiles(context, files, waiting)),
+  }
+}
