@@ -148,6 +148,46 @@ test('results are exported as a file that is whole when it is there, and gone on
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('can’t be written') })
 })
 
+test('results are exported as a table', async () => {
+  const { asyncBufferFromFile, parquetReadObjects } = await import('hyparquet')
+  const from = await daemon.image()
+  const run = daemon.client().rollouts.map(
+    tasksOf(3),
+    async ({ key }) => {
+      if (key === 't1') throw new Error('as planned')
+      return { reward: 0.5, data: { key } }
+    },
+    { name: 'table', from, tags: { team: 'a' } },
+  )
+  const rows = await run.wait()
+  const none = daemon.client().rollouts.open('no-rows', async () => ({ reward: 1 }), { from })
+  await none.close()
+  const read = async (name: string) => {
+    const file = join(directory, `${name}.parquet`)
+    const end = await sandlot('runs', 'results', name, '--format', 'parquet', '--output', file)
+    expect(end).toMatchObject({ code: 0, stdout: '' })
+    return await parquetReadObjects({ file: await asyncBufferFromFile(file) })
+  }
+  expect(await read('table')).toMatchObject(
+    rows.map((row) => ({
+      ...{ key: row.key, outcome: row.outcome, valid: row.valid, reward: row.reward },
+      ...{ index: row.index, error: row.error, tags: '{"team":"a"}' },
+      data: row.data === null ? null : JSON.stringify(row.data),
+      'phases.agentMs': row.phases.agentMs,
+      startedAt: new Date(row.startedAt),
+    })),
+  )
+  expect(await read('no-rows')).toEqual([])
+  expect(await readdir(directory)).toEqual(
+    expect.not.arrayContaining([expect.stringMatching('partial|converted')]),
+  )
+  const wrong = await sandlot('runs', 'results', 'table', '--format', 'parquet')
+  expect(wrong).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--output table.parquet'),
+  })
+})
+
 test('what is there now is given of a run that stays open', async () => {
   const run = daemon
     .client()

@@ -56,7 +56,11 @@ function addReadingVerbs(runs: Command): void {
     .argument('<name>')
     .option('--from <cursor>', 'only rows after this cursor')
     .option('--now', 'end with the last row that is there now')
-    .option('--format <format>', 'jsonl: one JSON row a line', oneOf('jsonl'))
+    .option(
+      '--format <format>',
+      'jsonl: one JSON row a line (default); parquet, with --output: a table',
+      oneOf('jsonl', 'parquet'),
+    )
     .option(
       '--output <file>',
       'write them to this file, which is there when all of them are; stopped in between, the same command goes on',

@@ -43,6 +43,7 @@ export const episodeItem = z.object({
   /** null before it is done. */
   outcome: z.enum(OUTCOMES).nullable(),
   reward: z.number().nullable(),
+  /** Of one that is tried again: why. */
   error: z.string().nullable(),
 })
 export type EpisodeItem = z.infer<typeof episodeItem>

@@ -84,7 +84,7 @@ function factsOfRow(row: ResultRow): string[][] {
 function attemptsOf({ attempts, progress }: EpisodeView): string {
   const tries = [
     ...attempts,
-    ...progress.map(({ phase, ...each }) => ({ ...each, outcome: phase, cause: [] })),
+    ...progress.map(({ phase, ...each }) => ({ ...each, outcome: `(${phase})`, cause: [] })),
   ].sort((a, b) => a.attempt - b.attempt)
   if (tries.length === 0) return ''
   const phases = Object.keys(tries[0]?.phases ?? {}) as (keyof ResultRow['phases'])[]

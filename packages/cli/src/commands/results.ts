@@ -1,6 +1,8 @@
 /** `sandlot runs results`. */
 import { type ResultRow, Sandlot } from 'sandlot'
+import { Mistake } from '../failure.ts'
 import { exportRows } from '../output/export-rows.ts'
+import { writeParquet } from '../output/parquet.ts'
 import { note, printBytes } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
 
@@ -8,13 +10,21 @@ export interface ResultsCommandOptions {
   readonly from?: string
   readonly now?: boolean
   readonly output?: string
+  readonly format?: 'jsonl' | 'parquet'
 }
 
 /** One JSON row a line, from a cursor, until the run is over. */
 export async function resultsCommand(
   name: string,
-  { from, now, output }: ResultsCommandOptions,
+  { from, now, output, format }: ResultsCommandOptions,
 ): Promise<void> {
+  const isTable = format === 'parquet'
+  if (isTable && output === undefined) {
+    throw new Mistake(
+      'a table is written to a file',
+      `sandlot runs results ${name} --format parquet --output ${name}.parquet`,
+    )
+  }
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
@@ -29,7 +39,10 @@ export async function resultsCommand(
     return
   }
   const { id } = await run.view({ signal })
-  const rows = await exportRows({ file: output, run: id, from, rowsFrom, lineOf })
+  const rows = await exportRows({
+    ...{ file: output, run: id, from, rowsFrom, lineOf },
+    convert: isTable ? writeParquet : undefined,
+  })
   note(`${rows} ${rows === 1 ? 'row is' : 'rows are'} in ${output}`)
 }
 

@@ -1,5 +1,5 @@
 /** `sandlot runs watch`. */
-import { type RunReport, Sandlot } from 'sandlot'
+import { type Run, type RunReport, Sandlot } from 'sandlot'
 import { describeProgress, startProgressLine } from '../output/progress.ts'
 import { note } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
@@ -16,17 +16,21 @@ export async function watchRunCommand(name: string): Promise<void> {
   using interrupted = interruption()
   const { signal } = interrupted
   const run = await client.rollouts.get(name, { signal })
-  using line = startProgressLine()
   try {
-    for (;;) {
-      const report = await run.report({ signal })
-      line.update(describeLive(report))
-      if (report.run.state === 'finished') return
-      await pause(WATCH_MS, signal)
-    }
+    await draw(run, signal)
   } catch (error) {
     if (signal.aborted) note(`left ${name}, which goes on`)
     throw error
+  }
+}
+
+async function draw(run: Run, signal: AbortSignal): Promise<void> {
+  using line = startProgressLine()
+  for (;;) {
+    const report = await run.report({ signal })
+    line.update(describeLive(report))
+    if (report.run.state === 'finished') return
+    await pause(WATCH_MS, signal)
   }
 }
 

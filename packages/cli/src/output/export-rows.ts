@@ -1,5 +1,5 @@
 /** Rows of results as a file that is whole when it is there. */
-import { type FileHandle, open, rename } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import type { ResultRow } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { note } from './terminal.ts'
@@ -12,6 +12,8 @@ export interface Export {
   readonly from: string | undefined
   rowsFrom(cursor: string | undefined): AsyncIterable<ResultRow>
   lineOf(row: ResultRow): Uint8Array
+  /** Makes of the rows, one JSON a line, the file that is wanted. Default: it is that already. */
+  readonly convert?: ((lines: string, file: string) => Promise<void>) | undefined
 }
 
 /** A row is shorter than this. */
@@ -19,7 +21,8 @@ const TAIL_BYTES = 2 ** 20
 const NEW_LINE = 10
 
 /** Writes beside the file, and puts it in its place when the last row is on the disk. Resolves to how many rows it has written. */
-export async function exportRows({ file, run, from, rowsFrom, lineOf }: Export): Promise<number> {
+export async function exportRows(options: Export): Promise<number> {
+  const { file, run, from, rowsFrom, lineOf, convert } = options
   const partial = `${file}.partial`
   let rows = 0
   try {
@@ -36,10 +39,24 @@ export async function exportRows({ file, run, from, rowsFrom, lineOf }: Export):
     if (from === undefined) note(`${partial} has what was read: the same command goes on with it`)
     throw error
   }
-  await rename(partial, file).catch((error) => {
-    throw unwritable(file, error)
-  })
+  try {
+    if (convert) await convertInto(partial, file, convert)
+    else await rename(partial, file)
+  } catch (error) {
+    throw isOfFile(error) ? unwritable(file, error) : error
+  }
   return rows
+}
+
+async function convertInto(
+  partial: string,
+  file: string,
+  convert: NonNullable<Export['convert']>,
+): Promise<void> {
+  const converted = `${file}.converted`
+  await convert(partial, converted)
+  await rename(converted, file)
+  await rm(partial)
 }
 
 /** The cursor of the last whole row of this run; what is behind it, or of another run, is cut off. */

@@ -93,7 +93,7 @@ test('what was tried before is there, with the wait before it is tried again', (
   script.tell({ type: 'torn_down', episode, attempt, sandbox })
   expect(standing(script, 0)).toMatchObject({
     ...{ state: 'queued', phase: 'backoff', attempt: 1, progress: [], ahead: null },
-    waits: expect.stringContaining('tried again'),
+    ...{ waits: expect.stringContaining('tried again'), error: '503' },
     attempts: [{ attempt: 1, outcome: 'model_error', cause: ['503'] }],
   })
 })

@@ -21,7 +21,7 @@ export function itemOf(run: Run, episode: Episode): EpisodeItem {
     sandbox: episode.current?.sandbox ?? null,
     outcome: null,
     reward: null,
-    error: null,
+    error: episode.attempts.at(-1)?.cause[0] ?? null,
   }
 }
 
