@@ -8,6 +8,7 @@ import type { Run } from '../run/run.ts'
 import { saveRun } from '../run/saved.ts'
 import { checkKept, checkLeft } from './leave-invariants.ts'
 import type { Scenario } from './scenario.ts'
+import { stateText } from './state-text.ts'
 import type { Truth } from './truth.ts'
 
 /** What must hold and did not; the message names the rule. */
@@ -111,24 +112,13 @@ export function checkTimeout(ownMs: number, timeoutMs: number): void {
 
 /** The log gives the state, exactly. */
 export function checkReplay(live: Run, replayed: Run): void {
-  const left = shortText(live)
-  const right = shortText(replayed)
+  const left = stateText(live)
+  const right = stateText(replayed)
   must(left === right, 'the log gives the exact state', () => {
     const at = [...left].findIndex((character, i) => character !== right[i])
     const around = (text: string) => text.slice(Math.max(0, at - 200), at + 200)
     return { live: around(left), replayed: around(right) }
   })
-}
-
-/** A run as text, but for the many buckets of its sketches: of them a sum in which each counts by its place. */
-function shortText(run: Run): string {
-  const { totals, ...saved } = saveRun(run)
-  const { phases, groups, ...counts } = totals
-  const sums = [...Object.values(phases), groups.ended, groups.stopped].map(({ buckets }) =>
-    buckets.reduce((sum, count, at) => sum + count * (at + 1), buckets.length),
-  )
-  const { ended: _ended, stopped: _stopped, ...rest } = groups
-  return JSON.stringify([saved, counts, rest, sums])
 }
 
 /** When all is over: each row against what really happened. */
