@@ -10,6 +10,7 @@ const fakes = vi.hoisted(() => {
     demo: ['demoCommand'],
     serve: ['serveCommand'],
     doctor: ['doctorCommand'],
+    'doctor-tasks': ['doctorTasksCommand'],
     setup: ['setupCommand'],
     test: ['testCommand'],
     bench: ['benchCommand'],
@@ -41,6 +42,7 @@ const fakes = vi.hoisted(() => {
 vi.mock('./commands/demo.ts', () => fakes('demo'))
 vi.mock('./commands/serve.ts', () => fakes('serve'))
 vi.mock('./commands/doctor.ts', () => fakes('doctor'))
+vi.mock('./commands/doctor-tasks.ts', () => fakes('doctor-tasks'))
 vi.mock('./commands/setup.ts', () => fakes('setup'))
 vi.mock('./commands/test.ts', () => fakes('test'))
 vi.mock('./commands/artifacts.ts', () => fakes('artifacts'))
@@ -76,6 +78,19 @@ test.each([
   [
     'demo --tasks 5 --concurrency 8 --json',
     ['demoCommand', { tasks: 5, concurrency: 8, json: true }],
+  ],
+  ['doctor --json', ['doctorCommand', { json: true }]],
+  ['doctor tasks a b', ['doctorTasksCommand', ['a', 'b'], { times: 3, pass: 1 }]],
+  [
+    'doctor tasks a --times 5 --pass 0.5 --reward style --allow a.b --env A=1 --build --write q --json',
+    [
+      'doctorTasksCommand',
+      ['a'],
+      {
+        ...{ times: 5, pass: 0.5, reward: 'style', allow: ['a.b'], env: ['A=1'] },
+        ...{ build: true, write: 'q', json: true },
+      },
+    ],
   ],
   ['serve', ['serveCommand', {}]],
   [

@@ -1,5 +1,6 @@
 /** Every verb with its options; what a verb does stands in `commands/`, loaded when it is called. */
 import { Command } from 'commander'
+import { addDoctorVerbs } from './doctor-verbs.ts'
 import { explainErrors } from './explain-errors.ts'
 import { addImageVerbs } from './image-verbs.ts'
 import {
@@ -67,15 +68,7 @@ function addDaemonVerbs(program: Command): void {
       const { serveCommand } = await import('./commands/serve.ts')
       process.exitCode = await serveCommand(options)
     })
-  program
-    .command('doctor')
-    .description('say what this machine has and lacks, and the command that mends it')
-    .option('--deep', 'start a sandbox too')
-    .option('--json', 'print JSON')
-    .action(async (options) => {
-      const { doctorCommand } = await import('./commands/doctor.ts')
-      process.exitCode = await doctorCommand(options)
-    })
+  addDoctorVerbs(program)
   program
     .command('setup')
     .description(

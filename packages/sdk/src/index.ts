@@ -47,6 +47,7 @@ export {
 export { harborDigest } from './harbor/digest.ts'
 export { type HarborOptions, harborTasks } from './harbor/harbor-tasks.ts'
 export type { HarborProblem } from './harbor/problems.ts'
+export { type HarborAgent, type HarborProgramOptions, harborProgram } from './harbor/program.ts'
 export type {
   HarborArtifacts,
   HarborEnvironment,

@@ -73,6 +73,11 @@ export function isUnfit({ findings }: Diagnosis): boolean {
   return findings.some(({ condition }) => ['broken', 'flaky', 'free'].includes(condition))
 }
 
+/** Nothing speaks against it, as far as it could be told. */
+export function isSound({ findings }: Diagnosis): boolean {
+  return findings.every(({ condition }) => condition === 'tight' || condition === 'unproven')
+}
+
 interface Role {
   readonly all: readonly Trial[]
   readonly passes: readonly Trial[]

@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import { type ResourcesInput, SandlotError } from '@sandlot/protocol'
 import { refuseResources } from '../connection/refuse-early.ts'
+import { tarOfDirectories } from '../image/copied-files.ts'
 import { readDockerfile } from '../image/dockerfile/dockerfile.ts'
 import { Image, type ImageDescription } from '../image/image.ts'
 import type { TaskFolder } from './folder-files.ts'
@@ -17,6 +18,8 @@ const MEBIBYTE = 2 ** 20
 /** What is set aside for a sandbox, as everywhere: a task says what it may use at most. */
 const MEMORY_REQUEST_BYTES = 20 * MEBIBYTE
 const CPU_REQUEST = 0.1
+const LOGS = ['logs', 'logs/agent', 'logs/artifacts', 'logs/verifier']
+
 /** Used for each environment, and for each step. */
 export const NO_HEALTHCHECK =
   'is not supported: nothing of an image is started by itself that could become healthy'
@@ -48,12 +51,18 @@ export async function environmentOf(of: EnvironmentOf): Promise<HarborEnvironmen
   if (image === undefined) return undefined
   const { workdir } = settings
   return {
-    image,
+    image: withLogs(image),
     resources,
     env,
     network,
     ...(workdir === undefined ? {} : { workdir }),
   }
+}
+
+/** Anybody may write there, as in the format's own containers. */
+function withLogs(image: ImageDescription): ImageDescription {
+  const files = { from: 'the folders for logs', tar: async () => tarOfDirectories(LOGS, 0o777) }
+  return image.with({ kind: 'copy', files, to: '/' })
 }
 
 function refuseUnsupported({ settings, at, problems }: EnvironmentOf): void {

@@ -148,7 +148,7 @@ skills_dir = "/skills"
     // The Dockerfile made the named image: its files are in there.
     expect(task.environment.image).toMatchObject({
       base: { kind: 'registry', reference: 'some/image:tag' },
-      steps: [],
+      steps: [{ kind: 'copy', to: '/' }],
     })
   })
 
@@ -161,7 +161,10 @@ skills_dir = "/skills"
     const [task] = await harborTasks(folder.path, { build: true })
     expect(task?.environment.image).toMatchObject({
       base: { kind: 'registry', reference: 'a:1' },
-      steps: [{ kind: 'copy', to: '.' }],
+      steps: [
+        { kind: 'copy', to: '.' },
+        { kind: 'copy', to: '/' },
+      ],
     })
   })
 

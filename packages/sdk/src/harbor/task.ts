@@ -26,6 +26,7 @@ export interface HarborTask {
 }
 
 export interface HarborEnvironment {
+  /** With the folders for logs. */
   readonly image: ImageDescription
   readonly resources: ResourcesInput
   readonly env: Readonly<Record<string, string>>

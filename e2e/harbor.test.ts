@@ -1,0 +1,154 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { temporaryDirectory } from '@sandlot/testkit'
+import { harborProgram, harborTasks } from 'sandlot'
+import { expect, test } from 'vitest'
+import { type CommandEnd, runCommand } from './harness/command.ts'
+import { story } from './harness/story.ts'
+
+const TEST = `#!/bin/bash
+set -u
+cd "$(dirname "$0")"
+if [[ "$(cat /app/answer 2>/dev/null)" == "$(cat wanted)" ]]
+then echo 1 > /logs/verifier/reward.txt
+else echo 0 > /logs/verifier/reward.txt
+fi
+`
+
+/** A task whose answer is 42, with these files besides or instead. */
+function task(image: string, files: Record<string, string> = {}): Record<string, string> {
+  return {
+    'task.toml': `schema_version = "1.3"
+[environment]
+network_mode = "no-network"
+memory_mb = 256
+storage_mb = 64
+workdir = "/app"
+env = { HINT = "seven times six" }
+[agent]
+timeout_sec = 20
+[verifier]
+timeout_sec = 30
+`,
+    'instruction.md': '<!-- canary 1234 -->\n\nWrite the answer to /app/answer.\n',
+    'environment/Dockerfile': `FROM ${image}\nWORKDIR /app\nCOPY seed.txt .\n`,
+    'environment/seed.txt': 'seed\n',
+    'tests/test.sh': TEST,
+    'tests/wanted': '42\n',
+    'solution/solve.sh':
+      '#!/bin/bash\n[[ -n "$HINT" && -f seed.txt ]] && cp "$(dirname "$0")/said" answer\n',
+    'solution/said': '42\n',
+    ...files,
+  }
+}
+
+const json = `{"reward": 1, "style": 0.5}`
+
+/** What is wrong with each is its name. */
+function tasks(image: string): Record<string, Record<string, string>> {
+  return {
+    good: task(image),
+    named: task(image, {
+      'tests/test.sh': `[ -s answer ] && echo '${json}' > /logs/verifier/reward.json || echo 0 > /logs/verifier/reward.txt\n`,
+    }),
+    broken: task(image, { 'solution/said': '41\n' }),
+    // Of three trials of gold the first one fails.
+    flaky: task(image, {
+      'tests/test.sh': `[ "\${SANDLOT_KEY##*/}" = 1 ] && rm -f answer\n${TEST}`,
+    }),
+    free: task(image, { 'tests/test.sh': 'echo 1 > /logs/verifier/reward.txt\n' }),
+    ungraded: task(image, { 'tests/test.sh': 'echo "no pytest here" >&2; exit 3\n' }),
+    unbuilt: task(image, {
+      'environment/Dockerfile': `FROM ${image}\nRUN echo no compiler here; exit 3\n`,
+    }),
+  }
+}
+
+async function write(directory: string, folders: Record<string, Record<string, string>>) {
+  for (const [folder, files] of Object.entries(folders)) {
+    for (const [name, text] of Object.entries(files)) {
+      const path = join(directory, folder, name)
+      await mkdir(dirname(path), { recursive: true })
+      await writeFile(path, text)
+    }
+  }
+}
+
+await story('task folders in Harbor’s format', { pool: 2 }, (given) => {
+  const sandlot = (...argv: string[]): Promise<CommandEnd> =>
+    runCommand(argv, { environment: given.daemon.environment })
+
+  test('are examined: broken, flaky and free ones are found, and listed to be left out', async () => {
+    await using directory = await temporaryDirectory()
+    await write(directory.path, tasks(given.image))
+    const list = join(directory.path, 'quarantine.json')
+    const end = await sandlot(
+      'doctor',
+      'tasks',
+      directory.path,
+      '--times',
+      '2',
+      '--json',
+      '--write',
+      list,
+    )
+    expect(end).toMatchObject({ code: 1 })
+    const { tasks: found } = JSON.parse(end.stdout)
+    const told = Object.fromEntries(
+      found.map((each: { key: string; findings: { condition: string; why: string }[] }) => [
+        each.key,
+        each.findings.map(({ condition, why }) => `${condition}: ${why}`),
+      ]),
+    )
+    expect(told).toEqual({
+      good: [],
+      named: [],
+      broken: ['broken: gold: reward 0'],
+      flaky: ['flaky: gold solves it in 1 of 2 trials; else reward 0'],
+      free: ['free: doing nothing solves it: reward 1'],
+      ungraded: [
+        expect.stringMatching(/^broken: gold: grade_error: .*no pytest here/s),
+        expect.stringMatching(/^broken: no verdict where nothing was done: /),
+      ],
+      unbuilt: [
+        expect.stringMatching(/^broken: gold: its image can't be built: .*no compiler here/s),
+      ],
+    })
+    const { tasks: held } = JSON.parse(await readFile(list, 'utf8'))
+    expect(held.map(({ key }: { key: string }) => key)).toEqual([
+      ...['broken', 'flaky', 'free', 'unbuilt', 'ungraded'],
+    ])
+  })
+
+  test('give an agent what it is asked, and no verdict of its own', async () => {
+    await using directory = await temporaryDirectory()
+    await write(directory.path, { good: task(given.image) })
+    const [one] = await harborTasks(directory.path)
+    if (!one) throw new Error('there is one')
+    const rowOf = async (command: string) => {
+      const run = given.client.rollouts.program([one], {
+        ...harborProgram([one], { agent: { command } }),
+      })
+      const [row] = await run.wait()
+      if (!row) throw new Error('there is one')
+      return { run, row }
+    }
+    const honest = await rowOf(
+      'cat "$INSTRUCTION_FILE"; echo "$INSTRUCTION" | head -1; pwd; ls -A /solution /tests /logs; echo 42 > answer',
+    )
+    expect(honest.row).toMatchObject({ outcome: 'graded', reward: 1 })
+    const seen = Buffer.from(await honest.run.artifact(honest.row, 'agent.stdout')).toString()
+    const asked = 'Write the answer to /app/answer.'
+    expect(seen.split('\n')).toEqual([
+      ...[asked, asked, '/app', '/logs:', 'agent', 'artifacts', 'verifier', ''],
+    ])
+    const forger = await rowOf(`
+      echo 1 > /logs/verifier/reward.txt; echo '{"reward": 1}' > /logs/verifier/reward.json
+      mkdir -p /tests; echo 41 > /tests/wanted; echo 41 > answer; ln -s /tmp /tests/more`)
+    expect(forger.row).toMatchObject({ outcome: 'graded', reward: 0 })
+    const vandal = await rowOf(
+      'echo 42 > answer; rm -rf /logs; ln -s /nowhere /logs; ln -s /nowhere /tests',
+    )
+    expect(vandal.row).toMatchObject({ outcome: 'graded', reward: 1 })
+  })
+})

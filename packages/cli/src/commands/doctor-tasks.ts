@@ -1,0 +1,94 @@
+/** `sandlot doctor tasks`: which tasks say nothing of who does them, found out by those whose result is known beforehand. */
+import { writeFile } from 'node:fs/promises'
+import { type NetworkPolicy, Sandlot } from 'sandlot'
+import { Mistake } from '../failure.ts'
+import { note, printJson, printLine } from '../output/terminal.ts'
+import { describeDiagnoses } from '../task-doctor/describe.ts'
+import { type Diagnosis, diagnose, isSound } from '../task-doctor/diagnose.ts'
+import { harborSource } from '../task-doctor/harbor-source.ts'
+import { quarantineOf } from '../task-doctor/quarantine.ts'
+import { runTrials } from '../task-doctor/run-trials.ts'
+import type { DoctorSource, DoctorTask } from '../task-doctor/source.ts'
+import { tellNotes } from '../tasks/tell-notes.ts'
+import { interruption } from './interruption.ts'
+import { pairs } from './options.ts'
+
+export interface DoctorTasksOptions {
+  readonly times: number
+  readonly concurrency?: number
+  readonly reward?: string
+  readonly pass: number
+  readonly env?: readonly string[]
+  readonly build?: boolean
+  readonly allow?: readonly string[]
+  readonly write?: string
+  readonly json?: boolean
+}
+
+/** Exit code 1 when something is wrong with a task, or could not be told. */
+export async function doctorTasksCommand(
+  paths: readonly string[],
+  options: DoctorTasksOptions,
+): Promise<number> {
+  const { times, concurrency, reward, pass, write, json } = options
+  const sources = await sourcesOf(paths, options)
+  const tasks = sources.flatMap((source) => source.tasks)
+  refuseDoubles(tasks)
+  tellNotes(sources.flatMap(({ notes }) => notes))
+  await using client = new Sandlot()
+  using interrupted = interruption()
+  const runs: string[] = []
+  const diagnoses: Diagnosis[] = []
+  for (const source of sources) {
+    const { run, trials } = await runTrials(client, source, {
+      times,
+      ...(concurrency === undefined ? {} : { concurrency }),
+      pass: { reward: pass, ...(reward === undefined ? {} : { name: reward }) },
+      signal: interrupted.signal,
+    })
+    if (run !== undefined) runs.push(run)
+    diagnoses.push(...trials.map(diagnose))
+  }
+  if (write !== undefined) await writeQuarantine(write, tasks, diagnoses, times)
+  if (json) printJson({ runs, times, tasks: diagnoses })
+  else printLine(describeDiagnoses(diagnoses))
+  for (const run of runs) {
+    note(`the trials are episodes of ${run}: \`sandlot episode ${run} TASK/gold/1\` tells of one`)
+  }
+  return diagnoses.every(isSound) ? 0 : 1
+}
+
+async function sourcesOf(
+  paths: readonly string[],
+  { env = [], build = false, allow }: DoctorTasksOptions,
+): Promise<readonly DoctorSource[]> {
+  const open: NetworkPolicy = allow ? { allow: [...allow], packages: true } : 'packages'
+  const options = { env: pairs(env, '--env'), build, open }
+  return await Promise.all(paths.map((path) => harborSource(path, options)))
+}
+
+function refuseDoubles(tasks: readonly DoctorTask[]): void {
+  const keys = new Set<string>()
+  for (const { key } of tasks) {
+    if (keys.has(key)) {
+      throw new Mistake(`two tasks are called ${key}`, 'Examine their folders one after the other.')
+    }
+    keys.add(key)
+  }
+}
+
+async function writeQuarantine(
+  path: string,
+  tasks: readonly DoctorTask[],
+  diagnoses: readonly Diagnosis[],
+  times: number,
+): Promise<void> {
+  const digests = new Map(tasks.map(({ key, digest }) => [key, digest]))
+  const list = quarantineOf(diagnoses, {
+    times,
+    madeAt: new Date().toISOString(),
+    digestOf: (key) => digests.get(key) ?? '',
+  })
+  await writeFile(path, `${JSON.stringify(list, null, 2)}\n`)
+  note(`${list.tasks.length} tasks are in quarantine: ${path}`)
+}

@@ -1,0 +1,116 @@
+/** Runs every trial of every task as an episode of one run, and sorts what came of them by task. */
+import { TIMEOUT_DEFAULTS_MS } from '@sandlot/protocol'
+import type { ImageLike, ResultRow, Run, Sandlot } from 'sandlot'
+import { pause } from '../commands/pause.ts'
+import { describeLive } from '../commands/watch-run.ts'
+import { startProgressLine } from '../output/progress.ts'
+import { type Built, buildImages } from '../tasks/build-images.ts'
+import type { TaskTrials } from './diagnose.ts'
+import type { DoctorSource, DoctorTask } from './source.ts'
+import { type PassRule, type Trial, type TrialRole, trialOf } from './trial.ts'
+
+export interface TrialsOptions {
+  /** Trials of each role of each task. */
+  readonly times: number
+  readonly concurrency?: number
+  readonly pass: PassRule
+  readonly signal: AbortSignal
+}
+
+interface TrialTask {
+  readonly key: string
+  readonly task: DoctorTask
+  readonly role: TrialRole
+  readonly from: ImageLike
+}
+
+const WATCH_MS = 500
+
+/** `run`: whose episodes the trials are; undefined where no image could be built. */
+export async function runTrials(
+  client: Sandlot,
+  source: DoctorSource,
+  options: TrialsOptions,
+): Promise<{ readonly run?: string; readonly trials: readonly TaskTrials[] }> {
+  const { tasks } = source
+  const wanted = tasks.map(({ from }) => from)
+  const images = await buildImages(client, wanted, options.signal)
+  const found = new Map<string, Trial[]>()
+  const all: TrialTask[] = []
+  for (const task of tasks) {
+    const built = images.get(task.from)
+    if (built && 'from' in built) all.push(...trialsOf(task, built.from, options.times))
+    found.set(task.key, built && 'error' in built ? unbuilt(task, built) : [])
+  }
+  const run = all.length > 0 ? start(client, source, all, options) : undefined
+  const rows = run ? await rowsOf(run, options.signal) : new Map<string, ResultRow>()
+  for (const { key, task, role } of all) {
+    const row = rows.get(key)
+    if (row) found.get(task.key)?.push(trialOf(role, row, options.pass))
+  }
+  const trials = tasks.map(({ key, timeoutMs = TIMEOUT_DEFAULTS_MS.agent }) => ({
+    ...{ key, timeoutMs, trials: found.get(key) ?? [] },
+  }))
+  return { ...(run ? { run: run.name } : {}), trials }
+}
+
+/** In turn, so that none has its luck in a moment in which the machine is busy. */
+function trialsOf(task: DoctorTask, from: ImageLike, times: number): TrialTask[] {
+  return Array.from({ length: times }, (_, n) =>
+    task.roles.map((role) => ({ key: `${task.key}/${role}/${n + 1}`, task, role, from })),
+  ).flat()
+}
+
+function unbuilt(
+  { roles: [role] }: DoctorTask,
+  { error }: Extract<Built, { error: unknown }>,
+): Trial[] {
+  const what = `its image can't be built: ${error.message}`
+  return role ? [{ role, verdict: 'fault', score: null, what, agentMs: 0, gradeMs: 0 }] : []
+}
+
+function start(
+  client: Sandlot,
+  { run: shared }: DoctorSource,
+  trials: readonly TrialTask[],
+  { concurrency, signal }: TrialsOptions,
+): Run {
+  return client.rollouts.program(trials, {
+    ...shared,
+    from: trials[0]?.from ?? '',
+    ...(concurrency === undefined ? {} : { concurrency }),
+    key: ({ key }) => key,
+    content: ({ task }) => task.content,
+    each: async ({ task, role, from }) => ({ ...(await task.options(role)), from }),
+    // A grade that has to be tried again is what is looked for.
+    retry: { grade: 0 },
+    tags: { doctor: 'tasks' },
+    signal,
+  })
+}
+
+/** When it is over; whoever leaves ends it. */
+async function rowsOf(run: Run, signal: AbortSignal): Promise<ReadonlyMap<string, ResultRow>> {
+  try {
+    await run.submitted
+    await follow(run, signal)
+    const rows = await run.wait({ signal })
+    return new Map(rows.map((row) => [row.key, row]))
+  } catch (error) {
+    await run.cancel().catch(() => undefined)
+    throw error
+  }
+}
+
+async function follow(run: Run, signal: AbortSignal): Promise<void> {
+  using line = startProgressLine()
+  for (;;) {
+    const report = await run.report({ signal })
+    line.update(describeLive(report))
+    const { state } = report.run
+    if (state === 'finished') return
+    // That many tasks are broken is no reason to stop: it is what is to be found out.
+    if (state === 'paused') await run.resume()
+    await pause(WATCH_MS, signal)
+  }
+}

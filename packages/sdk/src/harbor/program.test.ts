@@ -1,0 +1,136 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type HarborOptions, harborTasks } from './harbor-tasks.ts'
+import { type HarborAgent, harborProgram, INSTRUCTION_FILE } from './program.ts'
+import { below, folderOf, LEAST } from './testing/folder.ts'
+
+async function programOf(
+  agent: HarborAgent,
+  files: Record<string, string> = {},
+  options: HarborOptions & { open?: 'none' } = {},
+) {
+  const { open, ...reading } = options
+  await using folder = await folderOf({ ...LEAST, ...files })
+  const tasks = await harborTasks(folder.path, reading)
+  const run = harborProgram(tasks, { agent, ...(open ? { open } : {}) })
+  const [task] = tasks
+  if (!task) throw new Error('there is one')
+  const own = await run.each?.(task, 0)
+  if (!own) throw new Error('each task has something of its own')
+  return { run, own, task }
+}
+
+const SETTINGS = `[environment]
+workdir = "/app"
+env = { A = "1" }
+allow_internet = false
+cpus = 2
+[agent]
+timeout_sec = 5
+user = "me"
+[verifier]
+timeout_sec = 7
+env = { B = "2" }
+network_mode = "public"
+[solution]
+env = { C = "3" }
+`
+
+test('a command is told what is asked, and graded by the tests alone', async () => {
+  const { run, own, task } = await programOf({ command: 'agent --now' }, { 'task.toml': SETTINGS })
+  expect(own).toMatchObject({
+    ...{ command: 'agent --now', cwd: '/app', user: 'me' },
+    env: { A: '1', INSTRUCTION: 'Do it.\n', INSTRUCTION_FILE },
+    files: { [INSTRUCTION_FILE]: 'Do it.\n' },
+    timeout: { agent: 5_000, grade: 7_000 },
+    network: { agent: 'none', grade: 'packages' },
+    resources: { cpu: { limit: 2 } },
+    grade: {
+      ...{ cwd: '/app', env: { A: '1', B: '2' } },
+      files: { '/tests/test.sh': { path: expect.stringMatching(/tests\/test\.sh$/), mode: 0o755 } },
+    },
+  })
+  expect(own.from).toBe(task.environment.image)
+  expect(run.grade).toMatchObject({
+    ...{ in: 'world', clear: ['/tests', '/logs/verifier'] },
+    run: ['/bin/sh', '-c', expect.any(String), 'sh', '/tests/test.sh'],
+    reward: { file: ['/logs/verifier/reward.json', '/logs/verifier/reward.txt'] },
+  })
+  expect(run.key?.(task, 0)).toBe(task.key)
+  expect(run.content?.(task, 0)).toMatchObject({ id: task.key, instruction: 'Do it.\n' })
+})
+
+test('the solution is there for the oracle alone', async () => {
+  const files = { 'task.toml': SETTINGS, 'solution/solve.sh': 'true', 'solution/a/b': 'x' }
+  const { own } = await programOf('oracle', files)
+  expect(own).toMatchObject({
+    command: ['/bin/sh', '-c', expect.any(String), 'sh', '/solution/solve.sh'],
+    env: { A: '1', C: '3', DEBIAN_FRONTEND: 'noninteractive' },
+  })
+  expect(Object.keys(own.files ?? {}).sort()).toEqual([
+    ...[INSTRUCTION_FILE, '/solution/a/b', '/solution/solve.sh'],
+  ])
+  for (const agent of ['nop', { command: ['agent'] }] as const) {
+    const other = await programOf(agent, files)
+    expect(Object.keys(other.own.files ?? {})).toEqual([INSTRUCTION_FILE])
+    expect(Object.keys(other.own.grade?.files ?? {})).toEqual(['/tests/test.sh'])
+    expect(other.own.env).not.toHaveProperty('C')
+  }
+})
+
+test('a text that no variable can hold is in the file alone', async () => {
+  for (const text of ['x'.repeat(20_000), 'half\0']) {
+    const { own } = await programOf('nop', { 'instruction.md': text })
+    expect(own.files?.[INSTRUCTION_FILE]).toBe(text)
+    expect(own.env).toEqual({ INSTRUCTION_FILE })
+  }
+})
+
+test('the whole internet is what the caller says', async () => {
+  const both = (policy: string) => ({ agent: policy, grade: policy })
+  expect((await programOf('nop')).own.network).toEqual(both('packages'))
+  expect((await programOf('nop', {}, { open: 'none' })).own.network).toEqual(both('none'))
+})
+
+test('tasks that are no program with one grader are refused at once', async () => {
+  await using folder = await folderOf({
+    ...below('a', LEAST),
+    'a/task.toml': '[[steps]]\nname = "a"\n',
+    'a/steps/a/instruction.md': 'x',
+    ...below('b', LEAST),
+    'b/task.toml': '[verifier.environment]\ndocker_image = "a"\n',
+    ...below('c', LEAST),
+    ...below('d', LEAST),
+    'd/solution/solve.sh': 'true',
+  })
+  const tasks = await harborTasks(folder.path)
+  expect(() => harborProgram(tasks, { agent: 'oracle' })).toThrow(
+    expect.objectContaining({
+      code: 'invalid_request',
+      details: {
+        problems: [
+          { file: 'a/task.toml', field: 'steps', problem: expect.stringContaining('steps') },
+          expect.objectContaining({ file: 'b/solution/solve.sh' }),
+          expect.objectContaining({ file: 'b/task.toml', field: 'verifier.environment' }),
+          { file: 'c/solution/solve.sh', problem: expect.stringContaining('is missing') },
+        ],
+      },
+    }),
+  )
+  expect(() => harborProgram([], { agent: 'nop' })).toThrow('there are no tasks')
+})
+
+test('a verifier with an image of its own brings its tests in there', async () => {
+  await using folder = await folderOf({
+    ...LEAST,
+    'task.toml': '[verifier]\nenvironment_mode = "separate"\n',
+    'tests/Dockerfile': 'FROM a\n',
+  })
+  await rm(join(folder.path, 'tests/test.sh'))
+  const [task] = await harborTasks(folder.path)
+  expect(task?.verifier?.separate?.environment.image.base).toMatchObject({
+    kind: 'dockerfile',
+    path: join(folder.path, 'tests/Dockerfile'),
+  })
+})
