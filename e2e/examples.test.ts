@@ -44,7 +44,7 @@ await story('the examples', { pool: 2 }, (given) => {
 
   test('there is none that is not run here', async () => {
     expect((await readdir(examples)).sort()).toEqual([
-      ...['quickstart.ts', 'resume.ts', 'sandbox.ts', 'trainer.ts'],
+      ...['functions.ts', 'quickstart.ts', 'resume.ts', 'reward.ts', 'sandbox.ts', 'trainer.ts'],
     ])
   })
 
@@ -63,6 +63,15 @@ await story('the examples', { pool: 2 }, (given) => {
     ])
     expect(code).toBe(0)
     expect(await readdir(folder)).toEqual([])
+  })
+
+  test('functions.ts, which calls reward.ts', async () => {
+    const { lines, code } = await linesOf('functions.ts')
+    expect(lines).toEqual([
+      ...['once 1', '0 0', '1 1', '2 0'],
+      "[ [ '41', 0 ], [ '42', 1 ], [ '43', 0 ] ]",
+    ])
+    expect(code).toBe(0)
   })
 
   test('trainer.ts', async () => {

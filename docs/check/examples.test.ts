@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
@@ -26,6 +26,8 @@ test('every TypeScript block of every page passes the type check', {
       names.set(file, `${page}:${line}`)
       await writeFile(join(directory, file), `${text}\nexport {}\n`)
     }
+    // A module that pages run functions of lies beside them.
+    await copyFile(join(top, 'examples/reward.ts'), join(directory, 'reward.ts'))
     await writeFile(join(directory, 'package.json'), '{"type":"module"}')
     await writeFile(
       join(directory, 'tsconfig.json'),

@@ -313,6 +313,36 @@ export const ERROR_CATALOGUE = {
     retry: true,
     hint: 'The sandbox died by no doing of its own: create a new one.',
   },
+  queue_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'Make it first: `await client.queue(name).view()` or a first `put` does.',
+  },
+  function_invalid: {
+    status: 422,
+    fault: 'caller',
+    retry: false,
+    hint: 'Correct the module that the message names. It is bundled with all that it imports, and loaded by Node.js in an image of glibc 2.28 or newer.',
+  },
+  function_exited: {
+    status: 422,
+    fault: 'workload',
+    retry: false,
+    hint: 'The message has the last that it printed. For more memory say `resources: { memory: … }`.',
+  },
+  function_timeout: {
+    status: 422,
+    fault: 'workload',
+    retry: false,
+    hint: 'Allow it more time with `timeout`, or let each input do less.',
+  },
+  function_lost: {
+    status: 503,
+    fault: 'platform',
+    retry: true,
+    hint: 'The input may have had its effect. Where it may have it twice, say `retry: { infra: 2 }` and it is begun again elsewhere.',
+  },
   disk_full: {
     status: 507,
     fault: 'platform',

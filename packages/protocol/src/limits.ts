@@ -68,4 +68,11 @@ export const LIMITS = {
   /** Copies that one call of `fork` makes. */
   forks: 256,
   causeLength: 4_096,
+  queueNameLength: 120,
+  /** Of a task of a queue. */
+  taskKeyLength: 256,
+  taskRetries: 100,
+  /** Inputs that one container of a function works on at once, and containers of one queue. */
+  functionConcurrency: 1_000,
+  containers: 1_000,
 } as const

@@ -37,6 +37,9 @@ export const durationMs = z.union([
   z.string().transform((text, context) => parsed(() => parseDurationMs(text), context)),
 ])
 
+/** The same in a query, where a number of milliseconds is text. */
+export const waitInQuery = z.union([z.string().regex(/^\d+$/).transform(Number), durationMs])
+
 /** A duration that makes sense only from some length on; `without` is what holds where none is given. */
 export function durationOf(leastMs: number, without: string) {
   const least = formatDuration(leastMs)

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { execAnswer, execRun, execView } from './exec.ts'
 import { fileStat, sandboxPath } from './files.ts'
 import { IMAGE_ROUTES } from './image-routes.ts'
+import { QUEUE_ROUTES } from './queue-routes.ts'
 import { page, paged, type Route } from './route.ts'
 import { RUN_ROUTES } from './run-routes.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
@@ -233,6 +234,7 @@ export const ROUTES = {
 
   ...IMAGE_ROUTES,
   ...SNAPSHOT_ROUTES,
+  ...QUEUE_ROUTES,
 
   prepareTemplate: {
     method: 'POST',

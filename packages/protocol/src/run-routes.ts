@@ -4,7 +4,7 @@ import { EPISODE_STATES, episodeItem, episodeView } from './episode.ts'
 import { groupsPage } from './group.ts'
 import { LIMITS } from './limits.ts'
 import { OUTCOMES } from './outcomes.ts'
-import { durationMs } from './quantity.ts'
+import { waitInQuery as wait } from './quantity.ts'
 import { resultsPage } from './result.ts'
 import { page, paged, type Route } from './route.ts'
 import {
@@ -20,8 +20,6 @@ import { tasksPut } from './task.ts'
 
 const text = z.string()
 const count = z.coerce.number().int()
-/** A number of milliseconds is text in a query. */
-const wait = z.union([z.string().regex(/^\d+$/).transform(Number), durationMs])
 
 export const RUN_ROUTES = {
   createRun: {

@@ -6,7 +6,7 @@ export const USAGE_BY = ['run', 'day', 'project'] as const
 export type UsageBy = (typeof USAGE_BY)[number]
 
 /** What a metered sandbox was for. */
-export const USAGE_KINDS = ['episode', 'sandbox', 'build'] as const
+export const USAGE_KINDS = ['episode', 'sandbox', 'build', 'function'] as const
 export type UsageKind = (typeof USAGE_KINDS)[number]
 
 const metered = z.object({

@@ -22,8 +22,8 @@ const shared: InputOptions = {
   input: { index: join(PACKAGE, 'src/index.ts') },
   platform: 'node',
   checks: { pluginTimings: false },
-  // Native parts of `ws` that it does without.
-  external: [/^node:/, 'bufferutil', 'utf-8-validate'],
+  // Native parts of `ws` that it does without, and the bundler, which only functions need.
+  external: [/^node:/, 'bufferutil', 'utf-8-validate', 'esbuild'],
   onLog(level, log, handle) {
     // Translations of a schema library's messages, of which no type is used.
     if (log.message.includes('/zod/v4/locales/')) return
@@ -78,7 +78,7 @@ async function noticeOf(directory: string): Promise<string> {
 
 async function manifestOf(): Promise<object> {
   const source = await readFile(join(PACKAGE, 'package.json'), 'utf8')
-  const { name, version, license, description } = JSON.parse(source)
+  const { name, version, license, description, dependencies } = JSON.parse(source)
   return {
     name,
     version,
@@ -88,6 +88,8 @@ async function manifestOf(): Promise<object> {
     engines: { node: '>=20' },
     exports: { '.': { types: './index.d.ts', default: './index.js' } },
     types: './index.d.ts',
+    peerDependencies: { esbuild: dependencies.esbuild },
+    peerDependenciesMeta: { esbuild: { optional: true } },
     files: ['index.js', 'index.d.ts', 'THIRD-PARTY.txt', ...PYTHON],
   }
 }

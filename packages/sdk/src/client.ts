@@ -7,8 +7,19 @@ import { type Located, locate } from './connection/endpoint.ts'
 import { clientClosed } from './connection/failure.ts'
 import { Http } from './connection/http.ts'
 import { type Notice, Notices } from './connection/notices.ts'
+import { FunctionCall } from './function/function-call.ts'
+import type {
+  FunctionNames,
+  FunctionOptions,
+  HandlerOf,
+  InputOf,
+  OutputOf,
+} from './function/options.ts'
+import { RemoteFunction } from './function/remote-function.ts'
 import { Images } from './image/images.ts'
 import { joinOrStart, type LocalOptions } from './local/local.ts'
+import type { QueueOptions } from './queue/options.ts'
+import { TaskQueue } from './queue/task-queue.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 import { Sandboxes } from './sandbox/sandboxes.ts'
 import { Snapshots } from './snapshot/snapshots.ts'
@@ -96,6 +107,36 @@ export class Sandlot implements AsyncDisposable {
    */
   async usage(options: UsageOptions = {}): Promise<UsageReport> {
     return await usage(this.#context, options)
+  }
+
+  /**
+   * A function of a module of its own, to be run in containers:
+   * `client.fn<typeof import('./reward.ts')>(new URL('./reward.ts', import.meta.url), { export: 'score' })`. Its types are those of the
+   * module's function; of a module with several name it twice: `fn<typeof import('./reward.ts'), 'score'>`. Nothing is done before it
+   * is called.
+   */
+  fn<Module, Name extends string = FunctionNames<Module>>(
+    module: URL | string,
+    options: FunctionOptions<Name> = {},
+  ): RemoteFunction<InputOf<HandlerOf<Module, Name>>, OutputOf<HandlerOf<Module, Name>>> {
+    return new RemoteFunction(this.#context, module, options, this.#closing.signal)
+  }
+
+  /** A call that `spawn` began, by its id. */
+  call<Output = unknown>(id: string): FunctionCall<Output> {
+    return new FunctionCall(this.#context, id)
+  }
+
+  /**
+   * Tasks that wait on disk for containers of a function. Without a function this process only puts tasks and reads results: the queue
+   * keeps the function that it has.
+   */
+  queue<Input = unknown, Output = unknown>(
+    name: string,
+    worker?: RemoteFunction<Input, Output>,
+    options: QueueOptions = {},
+  ): TaskQueue<Input, Output> {
+    return new TaskQueue(this.#context, name, worker, options)
   }
 
   /** Where the daemon answers, and the key in use. */

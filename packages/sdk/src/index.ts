@@ -39,6 +39,16 @@ export { Sandlot, type SandlotOptions } from './client.ts'
 export type { Endpoint } from './config.ts'
 export type { Waiting } from './connection/context.ts'
 export type { Notice } from './connection/notices.ts'
+export { FunctionCall } from './function/function-call.ts'
+export { FunctionError } from './function/function-error.ts'
+export type {
+  FunctionContext,
+  FunctionLog,
+  FunctionOptions,
+  FunctionRow,
+  MapInputsOptions,
+} from './function/options.ts'
+export { RemoteFunction } from './function/remote-function.ts'
 export {
   type PythonFunctionOptions,
   type PythonFunctionTest,
@@ -70,6 +80,15 @@ export type {
 } from './image/local-step.ts'
 export type { BuildOptions, ImageLike } from './image/resolve.ts'
 export type { LocalOptions } from './local/local.ts'
+export type {
+  DeadTask,
+  PutManyOptions,
+  PutOptions,
+  QueueOptions,
+  QueueResultsOptions,
+  QueueRow,
+} from './queue/options.ts'
+export { TaskQueue } from './queue/task-queue.ts'
 export type { ArtifactContent } from './rollout/artifacts.ts'
 export type {
   Episode,

@@ -26,6 +26,9 @@ import { type Sockets, serveUpgrades } from './connect/upgrade.ts'
 import { Coordinator } from './coordinator/coordinator.ts'
 import { openDriver } from './driver.ts'
 import { fromRuntime } from './failure.ts'
+import { queueHandlers } from './functions/handlers.ts'
+import { Queues } from './functions/queues.ts'
+import { sandboxContainers } from './functions/sandbox-container.ts'
 import { halfOfDisk } from './half-of-disk.ts'
 import { healthHandler } from './health.ts'
 import type { Handlers } from './http/call.ts'
@@ -44,6 +47,7 @@ import { Metrics, metricsHandler } from './metrics/metrics.ts'
 import { timedEngine } from './metrics/timed-engine.ts'
 import { Checkpoints } from './node/checkpoints.ts'
 import { Node } from './node/node.ts'
+import { nodeSettings } from './node/settings.ts'
 import { openEngine } from './open-engine.ts'
 import { openSaved } from './open-saved.ts'
 import { runHandlers } from './runs/handlers.ts'
@@ -110,14 +114,15 @@ async function started(input: DaemonInput): Promise<Daemon> {
   const api = await openApi({ ...parts, options, log, metrics, engine, apiKey })
   const { listening, sockets } = api
   parts.endpoint.url = listening.url
-  const { node, coordinator, serving } = parts
+  const { node, coordinator, queues, serving } = parts
   const { server, url } = listening
   const closeSockets = () => sockets.close()
-  const shutdown = new Shutdown({ serving, coordinator, node, server, log, closeSockets })
+  const shutdown = new Shutdown({ serving, coordinator, queues, node, server, log, closeSockets })
   starting.defer(() => shutdown.run({ drainMs: 0, sandboxes: 'keep' }))
 
   const recovered = await node.recover()
   await coordinator.recover()
+  await queues.recover()
   const watch = watchStalls((forMs) => {
     log.warn({ forMs: Math.round(forMs) }, 'this process stood still; no agent is charged for it')
     coordinator.stoodStill(forMs)
@@ -187,20 +192,13 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   }
   const endpoint = { url: '' }
   const node = await Node.open({
-    node: options.node,
+    ...nodeSettings(options),
     endpoint: () => endpoint.url,
     engine,
     driver,
     images,
     clock: systemClock,
     log,
-    room: {
-      cpus: options.cpus,
-      memoryBytes: options.memoryBytes,
-      sandboxes: options.sandboxesMax,
-    },
-    pool: { min: options.poolTarget, max: options.poolMax, idleMs: options.poolIdleMs },
-    creationsMax: options.creationsMax,
     checkpoints,
     prices: options.prices,
     numbers: metrics,
@@ -217,11 +215,13 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     warn: (message, error) => log.warn({ err: error }, message),
   })
   opened.coordinator = coordinator
+  const source = sandboxContainers({ node, images, engine })
   return {
     images,
     ...saved,
     node,
     coordinator,
+    queues: new Queues({ engine, clock: systemClock, source, log }),
     endpoint,
     left,
     driver: driver.name,
@@ -239,6 +239,7 @@ async function openApi(
     readonly startPoints: StartPoints
     readonly node: Node
     readonly coordinator: Coordinator
+    readonly queues: Queues
     readonly serving: Serving
   },
 ): Promise<{ readonly listening: Listening; readonly sockets: Sockets }> {
@@ -266,6 +267,7 @@ async function openApi(
     ...blobHandlers(engine),
     ...runHandlers(coordinator, startPoints),
     ...usageHandlers(node, systemClock),
+    ...queueHandlers(given.queues, startPoints),
   }
   const onAnswered = (answered: Answered) => {
     metrics.answered(answered)

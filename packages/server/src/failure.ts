@@ -107,6 +107,7 @@ const IMAGE_CODES = {
   registry_denied: 'registry_denied',
   registry_unreachable: 'registry_unreachable',
   image_in_use: 'image_in_use',
+  image_unfit: 'function_invalid',
   disk_full: 'disk_full',
 } as const satisfies Record<ImageErrorCode, ErrorCode>
 

@@ -1,12 +1,14 @@
 import type { Server } from 'node:http'
 import type { Logger } from 'pino'
 import type { CoordinatorPort } from './coordinator/port.ts'
+import type { Queues } from './functions/queues.ts'
 import type { Node } from './node/node.ts'
 import type { Serving } from './serving.ts'
 
 export interface ShutdownParts {
   readonly serving: Serving
   readonly coordinator: CoordinatorPort
+  readonly queues: Queues
   readonly node: Node
   readonly server: Server
   readonly log: Logger
@@ -43,9 +45,10 @@ export class Shutdown {
   }
 
   async #run({ drainMs, sandboxes }: ShutdownOptions): Promise<void> {
-    const { serving, coordinator, node, server, log, closeSockets } = this.#parts
+    const { serving, coordinator, queues, node, server, log, closeSockets } = this.#parts
     serving.drain()
     coordinator.drain()
+    queues.drain()
     await node.pool.close()
     if (drainMs > 0 && this.#busy()) {
       log.info({ commands: serving.underWay, ...coordinator.numbers().episodes }, 'draining')
@@ -55,6 +58,7 @@ export class Shutdown {
     if (sandboxes === 'stop') await coordinator.giveUp()
     // It decides no more: what ends from here on is found and decided by the next start.
     await coordinator[Symbol.asyncDispose]()
+    await queues[Symbol.asyncDispose]()
     closeSockets()
     const closed = new Promise((resolve) => server.close(resolve))
     await node.close(sandboxes)
@@ -63,9 +67,9 @@ export class Shutdown {
   }
 
   #busy(): boolean {
-    const { serving, coordinator } = this.#parts
+    const { serving, coordinator, queues } = this.#parts
     const { running, grading } = coordinator.numbers().episodes
-    return serving.underWay > 0 || running > 0 || grading > 0
+    return serving.underWay > 0 || queues.running > 0 || running > 0 || grading > 0
   }
 
   async #idle(drainMs: number): Promise<void> {

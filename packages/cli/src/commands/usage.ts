@@ -1,4 +1,6 @@
 /** `sandlot usage`. */
+
+import type { UsageKind } from '@sandlot/protocol'
 import { formatDuration, parseDurationMs } from '@sandlot/protocol'
 import { Sandlot, SandlotError, type UsageLine, type UsageReport } from 'sandlot'
 import { formatTable } from '../output/table.ts'
@@ -44,7 +46,14 @@ export function describeUsage(report: UsageReport): string {
 function namesOf({ project, day, kind, run }: UsageLine, by: UsageReport['by']): string[] {
   if (by === 'project') return [project]
   if (by === 'day') return [day ?? '', project]
-  return [project, run ?? (kind === 'build' ? '(builds)' : '(sandboxes of clients)')]
+  return [project, run ?? (kind === undefined ? '' : WITHOUT_RUN[kind])]
+}
+
+const WITHOUT_RUN: Readonly<Record<UsageKind, string>> = {
+  episode: '(episodes)',
+  sandbox: '(sandboxes of clients)',
+  build: '(builds)',
+  function: '(functions)',
 }
 
 function amountsOf(line: UsageReport['total'], currency: string | null): string[] {

@@ -10,6 +10,7 @@ import { fileDigest, type ImageFiles } from './image-files.ts'
 import { ImageTrees } from './image-trees.ts'
 import { LayerJoiner } from './layer-joiner.ts'
 import { imageLimits } from './limits.ts'
+import { NodeImages } from './node/node-images.ts'
 import { Pins } from './pins.ts'
 import type { RegistryOptions } from './registry.ts'
 import { resolvedSource } from './resolve.ts'
@@ -33,11 +34,18 @@ export class FileImageStore implements ImageStore {
   readonly #joiner: LayerJoiner
   readonly #registry: RegistryOptions
   readonly #builder: ImageBuilder
+  readonly #nodeImages: NodeImages
   readonly #closing = new AbortController()
 
   constructor(options: ImageStoreOptions, files: ImageFiles) {
     this.#options = options
     this.#files = files
+    this.#nodeImages = new NodeImages({
+      files,
+      now: options.now ?? Date.now,
+      executable: options.nodeExecutable ?? process.execPath,
+      closing: this.#closing.signal,
+    })
     this.#registry = options.registry ?? registryOptions()
     const { sizeBytesMax } = options
     this.#collector = new ImageCollector({ files, pins: this.#pins, sizeBytesMax })
@@ -107,8 +115,8 @@ export class FileImageStore implements ImageStore {
   async listExtended(): Promise<readonly Image[]> {
     const all = await this.#files.list()
     const ids = new Set(all.map(({ id }) => id))
-    return all.filter(({ joinedOf, source }) =>
-      joinedOf === undefined ? source.kind === 'id' : !ids.has(joinedOf),
+    return all.filter(({ intermediate, joinedOf, source }) =>
+      joinedOf === undefined ? source.kind === 'id' && !intermediate : !ids.has(joinedOf),
     )
   }
 
@@ -141,6 +149,16 @@ export class FileImageStore implements ImageStore {
       this.#joiner.joinSoon(image)
     }
     return whole
+  }
+
+  async withNode(id: string | undefined, wait: ImageWait = {}): Promise<Image> {
+    const { signal: closing } = this.#closing
+    const signal = wait.signal ? AbortSignal.any([wait.signal, closing]) : closing
+    const parent = id === undefined ? await this.#nodeImages.base(signal) : await this.get(id)
+    using _pin = this.#pins.hold(parent.id)
+    const image = await this.#nodeImages.over(parent, signal)
+    this.#files.touch(image.id)
+    return image
   }
 
   async remove(id: string, wait: ImageWait = {}): Promise<Collected> {

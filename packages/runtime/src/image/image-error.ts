@@ -18,6 +18,8 @@ export const IMAGE_ERROR_CODES = [
   'registry_unreachable',
   /** A sandbox needs it. */
   'image_in_use',
+  /** What was asked for can't run in it: its C library is another one, or too old. */
+  'image_unfit',
   /** No space left for images on this machine. */
   'disk_full',
 ] as const

@@ -52,6 +52,12 @@ export interface ImageStore extends AsyncDisposable {
    */
   pinForStart(id: string): Promise<PinnedImage>
 
+  /**
+   * The image with this process's Node.js in it, at `NODE_PATH`; without an id over the smallest image in which it runs. Written once.
+   * Fails with `image_unknown`, or `image_unfit` where the image has no glibc, or an older one than it needs.
+   */
+  withNode(id: string | undefined, wait?: ImageWait): Promise<Image>
+
   /** Removes an image and the layers that no other image has. Fails with `image_unknown` or `image_in_use`. */
   remove(id: string, wait?: ImageWait): Promise<Collected>
 
@@ -115,6 +121,8 @@ export interface ImageStoreOptions {
   readonly sizeBytesMax?: number
   /** Milliseconds since 1970. */
   readonly now?: () => number
+  /** Of the Node.js that `withNode` brings. Default: the one that runs this process. */
+  readonly nodeExecutable?: string
 }
 
 export async function openImageStore(options: ImageStoreOptions): Promise<ImageStore> {

@@ -127,7 +127,8 @@ function checkTarget(entry: TarEntry): void {
   throw new TarError(`symbolic link with a bad target: ${printable(entry.path)}`)
 }
 
-function addMountPoints(root: DirectoryInode): void {
+/** At the bottom of an image. */
+export function addMountPoints(root: DirectoryInode): void {
   for (const [name, mode] of Object.entries(MOUNT_POINTS)) {
     if (!root.children.has(name)) root.children.set(name, newDirectory({ mode }))
   }

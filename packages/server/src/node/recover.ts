@@ -1,12 +1,12 @@
 import { settlePause } from '../usage/settle-pause.ts'
 import { endedOf, NO_USAGE, neverRan } from './ended.ts'
-import { BUILD } from './owners.ts'
+import { endsWithDaemon } from './owners.ts'
 import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
 
 export interface Recovered {
   /** Found alive, and still wanted. */
   readonly adopted: number
-  /** Found alive, and wanted by nobody, by a build that ended with its daemon, or never given to anybody: ended. */
+  /** Found alive, and wanted by nobody, by a build or a function that ended with its daemon, or never given to anybody: ended. */
   readonly stopped: number
   /** Wanted, and dead: their endings are recorded. */
   readonly dead: number
@@ -31,7 +31,7 @@ export async function recoverNode(
   for (const sandbox of found.adopted) {
     const record = records.get(sandbox.id)
     records.delete(sandbox.id)
-    if (record?.owner === BUILD || record?.unready) {
+    if (record && (endsWithDaemon(record.owner) || record.unready)) {
       await driver.stop(sandbox, wait)
       await meter.foundDead(record, NO_USAGE)
       await ownership.remove(record.sandbox)

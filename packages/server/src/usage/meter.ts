@@ -2,7 +2,7 @@ import type { Clock, Engine } from '@sandlot/engine'
 import type { Logger } from 'pino'
 import { decodeJson, encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
-import { BUILD, CLIENT } from '../node/owners.ts'
+import { BUILD, CLIENT, FUNCTION } from '../node/owners.ts'
 import type { OwnershipRecord } from '../node/ownership.ts'
 import { Ledger } from './ledger.ts'
 import { type Allocated, allocatedOver, type MeteredStretch } from './metered.ts'
@@ -124,6 +124,7 @@ export interface MeterOptions {
 function purposeOf(owner: string): Pick<MeteredStretch, 'kind' | 'run' | 'retry'> {
   if (owner === CLIENT) return { kind: 'sandbox', run: null, retry: false }
   if (owner === BUILD) return { kind: 'build', run: null, retry: false }
+  if (owner === FUNCTION) return { kind: 'function', run: null, retry: false }
   const run = owner.slice(0, owner.indexOf('/'))
   const attempt = Number(owner.slice(owner.lastIndexOf('/') + 1))
   return { kind: 'episode', run, retry: attempt > 1 }

@@ -84,8 +84,11 @@ export const RULES: readonly Rule[] = [
     find: (_, text) => withoutComments(text).match(/(?<![\w'`])console\.\w+\(/g) ?? [],
   },
   {
-    name: 'only the output of the command line writes to the terminal',
-    applies: (path) => isProduct(path) && !path.startsWith('packages/cli/src/output/'),
+    name: 'only the output of the command line, and what functions print, goes to the terminal',
+    applies: (path) =>
+      isProduct(path) &&
+      !path.startsWith('packages/cli/src/output/') &&
+      path !== 'packages/sdk/src/function/print-line.ts',
     find: (_, text) => text.match(/\b(stdout|stderr)\.write\(/g) ?? [],
   },
   {

@@ -1,0 +1,127 @@
+/** From a module of this machine to one file that needs nothing but Node.js. The bundler is loaded when it is first needed. */
+import { basename } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { SandlotError } from '@sandlot/protocol'
+import type { BuildFailure, Message, Plugin } from 'esbuild'
+
+export interface Bundle {
+  readonly code: Uint8Array
+  /** `reward.ts#score` */
+  readonly label: string
+}
+
+const SHOWN_ERRORS = 5
+/** As old as the Node.js of a daemon can be. */
+const TARGET = 'node24'
+/** What is required while it runs is found: bundled modules of the older kind ask for parts of Node.js so. */
+const BANNER =
+  "import { createRequire as sandlotRequire } from 'node:module'; globalThis.require ??= sandlotRequire(import.meta.url);"
+
+/** @throws SandlotError `function_invalid`: a syntax error, a missing dependency, a native module, no such export */
+export async function bundleModule(module: URL | string, name: string): Promise<Bundle> {
+  const path = pathOf(module)
+  const label = name === 'default' ? basename(path) : `${basename(path)}#${name}`
+  const { build } = await loadBundler()
+  const built = await build({
+    entryPoints: [path],
+    ...{ bundle: true, platform: 'node', format: 'esm', target: TARGET, write: false },
+    ...{ metafile: true, keepNames: true, logLevel: 'silent', charset: 'utf8' },
+    // Only its directory counts: the sources are named as seen from there.
+    outfile: '/module.mjs',
+    ...{ sourcemap: 'inline', sourcesContent: false, sourceRoot: 'file:///' },
+    banner: { js: BANNER },
+    plugins: [refuseNative],
+  }).catch((error: BuildFailure) => {
+    throw bundleError(label, error)
+  })
+  const [output] = Object.values(built.metafile.outputs).filter(({ exports }) => exports.length > 0)
+  const exported = output?.exports ?? []
+  if (!exported.includes(name)) throw noSuchExport(path, name, exported)
+  const code = built.outputFiles[0]?.contents ?? new Uint8Array()
+  const is = knownKind(new TextDecoder().decode(code), name)
+  if (is !== undefined) throw invalid(`the export ${name} of ${path} is ${is}, not a function`)
+  return { code, label }
+}
+
+function pathOf(module: URL | string): string {
+  const text = String(module)
+  try {
+    return text.startsWith('file:') ? fileURLToPath(text) : text
+  } catch (cause) {
+    throw invalid(`${text} is no file of this machine`, undefined, cause)
+  }
+}
+
+async function loadBundler() {
+  try {
+    return await import('esbuild')
+  } catch (cause) {
+    throw invalid(
+      'esbuild, which bundles functions, is not installed',
+      'npm install esbuild',
+      cause,
+    )
+  }
+}
+
+const refuseNative: Plugin = {
+  name: 'no-native-modules',
+  setup({ onResolve }) {
+    onResolve({ filter: /\.node$/ }, ({ path }) => ({
+      errors: [{ text: `${JSON.stringify(path)} is a native module, which can't be bundled` }],
+    }))
+  },
+}
+
+function bundleError(label: string, error: BuildFailure): SandlotError {
+  const errors = error.errors ?? []
+  if (errors.length === 0) return invalid(`${label} can't be bundled: ${error.message}`)
+  const lines = errors.slice(0, SHOWN_ERRORS).map(lineOf)
+  const more = errors.length - lines.length
+  if (more > 0) lines.push(`and ${more} more`)
+  const missing = errors.flatMap(
+    ({ text }) => /^Could not resolve "([^".][^"]*)"/.exec(text)?.[1] ?? [],
+  )
+  const native = errors.some(({ text }) => text.includes('native module'))
+  const hint = native
+    ? 'Native modules are of one machine: install it in the image and call it from there, or use another package.'
+    : missing[0] === undefined
+      ? undefined
+      : `Install it where the module is: npm install ${missing[0]}`
+  return invalid(`${label} can't be bundled:\n${lines.join('\n')}`, hint, error)
+}
+
+function lineOf({ text, location }: Message): string {
+  if (!location) return text
+  const { file, line, column } = location
+  return `${file}:${line}:${column + 1}: ${text}`
+}
+
+function noSuchExport(path: string, name: string, exported: readonly string[]): SandlotError {
+  const has = exported.length > 0 ? `its exports are ${exported.join(', ')}` : 'it has none'
+  return invalid(`${path} has no export ${name}: ${has}`, 'Name one with `export`.')
+}
+
+/**
+ * What an export surely is that is no function, told by how the bundler writes its declaration; undefined where it may be one. The
+ * container looks again.
+ */
+function knownKind(code: string, name: string): string | undefined {
+  const exports = code.slice(code.lastIndexOf('\nexport {'))
+  const local = exports.match(new RegExp(`(?:^|[{,\\s])([\\w$]+) as ${escaped(name)}[,\\s}]`))?.[1]
+  const found = new RegExp(`^var ${escaped(local ?? name)} = (["'\`\\d{[]|true|false|null)`, 'm')
+  const first = found.exec(code)?.[1]
+  if (first === undefined) return undefined
+  if (/["'`]/.test(first)) return 'text'
+  if (/\d/.test(first)) return 'a number'
+  if (first === '[') return 'an array'
+  return first === '{' ? 'an object' : first
+}
+
+function escaped(name: string): string {
+  return name.replace(/[$]/g, '\\$&')
+}
+
+function invalid(message: string, hint?: string, cause?: unknown): SandlotError {
+  return new SandlotError('function_invalid', message, { ...(hint ? { hint } : {}), cause })
+}

@@ -1,0 +1,291 @@
+/** The work on one queue: containers follow what waits and runs; each task is leased for a free slot, begun, and settled. */
+import type { Lease, LeaseRef } from '@sandlot/engine'
+import { SandlotError, type TaskError } from '@sandlot/protocol'
+import { isTransient } from '../coordinator/engine-error.ts'
+import type { CallLogs } from './call-logs.ts'
+import type { ContainerSource } from './container.ts'
+import { Fleet, type Slot } from './fleet.ts'
+import { FUNCTION_LIMITS } from './limits.ts'
+import { messagesOf, outputPin } from './names.ts'
+import type { FunctionRecord, QueueRecord } from './records.ts'
+import { finish, giveBack, type Settling, settle } from './settle.ts'
+import { attemptOf, readTask, type Task } from './task.ts'
+import { lostError, mayBegin, type TryEnd, taskErrorOf } from './tries.ts'
+import { wantedContainers } from './wanted.ts'
+
+export interface QueueWorkOptions extends Settling {
+  readonly record: QueueRecord & { readonly function: FunctionRecord }
+  readonly source: ContainerSource
+  readonly logs: CallLogs
+  /** Something of ours failed that has no place in a result. */
+  readonly warn: (message: string, error: unknown) => void
+}
+
+/** A message that this daemon has. `task` is there while a container may have its input. */
+interface Held {
+  readonly lease: Lease
+  task?: Task
+}
+
+export class QueueWork {
+  readonly fleet: Fleet
+  readonly #options: QueueWorkOptions
+  readonly #messages: string
+  readonly #held = new Map<string, Held>()
+  readonly #works = new Set<Promise<void>>()
+  /** It begins nothing more. */
+  #draining = false
+  #closed = false
+  #serving = false
+  /** Ends the wait for tasks when there is no slot for any. */
+  #waiting = new AbortController()
+  #looking = false
+  #lookAgain = false
+  #cancelLook = () => {}
+  #emptied: (() => void) | undefined
+
+  constructor(options: QueueWorkOptions) {
+    this.#options = options
+    const { record, clock, source, warn } = options
+    const definition = record.function
+    this.#messages = messagesOf(record.uid)
+    this.fleet = new Fleet({
+      clock,
+      warn,
+      slots: definition.concurrency,
+      idleMs: record.autoscale.idleMs,
+      changed: () => this.#changed(),
+      open: (signal) => source({ project: record.project, queue: record.name, definition, signal }),
+    })
+  }
+
+  /** Inputs that are with a container, or about to be. */
+  get running(): number {
+    return this.#held.size
+  }
+
+  /** Why its containers don't come up. */
+  get trouble(): string | undefined {
+    return this.fleet.failure?.message
+  }
+
+  /** Something may have been put. */
+  wake(): void {
+    if (this.#closed) return
+    if (this.#looking) {
+      this.#lookAgain = true
+      return
+    }
+    this.#looking = true
+    this.#cancelLook()
+    const startedMs = performance.now()
+    this.#look()
+      .catch((error) => {
+        if (!this.#closed) this.#options.warn('could not look at a queue', error)
+        return true
+      })
+      .then((again) => {
+        this.#looking = false
+        if (this.#closed) return
+        if (this.#lookAgain) {
+          this.#lookAgain = false
+          this.wake()
+        } else if (again) {
+          // A look at a very long queue takes a while: it has a small part of the time.
+          const waitMs = Math.max(FUNCTION_LIMITS.lookMs, 20 * (performance.now() - startedMs))
+          this.#cancelLook = this.#options.clock.after(waitMs, () => this.wake())
+        }
+      })
+  }
+
+  /** Begins nothing more. What runs goes on. */
+  drain(): void {
+    this.#draining = true
+    this.#waiting.abort()
+  }
+
+  /** Begins nothing more, and closes when nothing runs any more. */
+  async retire(): Promise<void> {
+    this.drain()
+    if (this.#held.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#emptied = resolve
+      })
+    }
+    await this.close()
+  }
+
+  /** Ends the containers. What they work on is given back, as lost while it ran. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.drain()
+    this.#emptied?.()
+    this.#cancelLook()
+    const begun = [...this.#held.values()].flatMap(({ task }) => (task ? [task] : []))
+    const given = begun.map((task) => {
+      const { seen, lost, errors } = task.tries
+      const tries = { errors, seen: seen + 1, lost: lost + 1 }
+      return giveBack(task, tries, 0, this.#options)
+    })
+    await Promise.allSettled(given)
+    await this.fleet.close()
+    await Promise.allSettled(this.#works)
+  }
+
+  #changed(): void {
+    if (this.#closed) return
+    if (this.fleet.free === 0) this.#waiting.abort()
+    else void this.#serve()
+    if (this.fleet.ready === 0 || this.fleet.failure) this.wake()
+  }
+
+  /** Whether to look again after a while, though nobody says that there is anything. */
+  async #look(): Promise<boolean> {
+    const { engine, record } = this.#options
+    const depth = await engine.queue.depth(this.#messages)
+    if (this.#closed) return false
+    const tasks = depth.ready + this.fleet.running
+    if (!this.#draining) this.fleet.want(wantedContainers(tasks, record.autoscale))
+    if (depth.ready > 0 && this.#isHopeless()) await this.#refuse()
+    void this.#serve()
+    const { ready, starting } = this.fleet
+    const { minContainers } = record.autoscale
+    return (
+      tasks + this.#held.size + depth.delayed + depth.leased + ready + starting + minContainers > 0
+    )
+  }
+
+  /** Those who wait for an answer are told; tasks of a queue wait until somebody mends it. */
+  #isHopeless(): boolean {
+    const { isBroken, failures, ready } = this.fleet
+    const isCalls = this.#options.record.kind === 'calls'
+    return isCalls && ready === 0 && (isBroken || failures >= FUNCTION_LIMITS.failuresMax)
+  }
+
+  async #refuse(): Promise<void> {
+    const failure = this.fleet.failure
+    if (failure === undefined) return
+    const max = FUNCTION_LIMITS.leasesAtOnce
+    const leases = await this.#lease({ max, waitMs: 0 })
+    const error = taskErrorOf(failure)
+    for (const lease of leases) this.#begin(lease, { refusal: error })
+    this.#lookAgain = leases.length === max
+  }
+
+  /** Leases tasks for as long as there are slots for them. */
+  async #serve(): Promise<void> {
+    if (this.#serving || this.#draining) return
+    this.#serving = true
+    try {
+      while (!this.#draining && this.fleet.free > 0) {
+        this.#waiting = new AbortController()
+        const max = Math.min(this.fleet.free, FUNCTION_LIMITS.leasesAtOnce)
+        const leases = await this.#lease({
+          max,
+          waitMs: FUNCTION_LIMITS.leaseWaitMs,
+          signal: this.#waiting.signal,
+        })
+        for (const lease of leases) this.#begin(lease, { slot: this.fleet.take() })
+      }
+    } catch (error) {
+      if (!this.#waiting.signal.aborted && !isTransient(error)) {
+        this.#options.warn('could not take tasks of a queue', error)
+      }
+    } finally {
+      this.#serving = false
+    }
+  }
+
+  async #lease(options: { max: number; waitMs: number; signal?: AbortSignal }): Promise<Lease[]> {
+    const { leaseMs } = FUNCTION_LIMITS
+    return await this.#options.engine.queue.lease(this.#messages, { ...options, leaseMs })
+  }
+
+  /** For a slot, or only to be refused; with neither it is given back. */
+  #begin(
+    lease: Lease,
+    given: { readonly slot?: Slot | undefined; readonly refusal?: TaskError },
+  ): void {
+    const held: Held = { lease }
+    this.#held.set(lease.id, held)
+    const renewing = this.#renew(lease)
+    const work = this.#work(held, given)
+      .catch((error) => {
+        // It is delivered again when its lease is over.
+        if (!this.#closed) this.#options.warn('a task could not be settled', error)
+      })
+      .finally(() => {
+        renewing[Symbol.dispose]()
+        given.slot?.[Symbol.dispose]()
+        this.#held.delete(lease.id)
+        this.#works.delete(work)
+        if (this.#held.size === 0) this.#emptied?.()
+      })
+    this.#works.add(work)
+  }
+
+  async #work(held: Held, given: { slot?: Slot | undefined; refusal?: TaskError }): Promise<void> {
+    const { engine, record, clock } = this.#options
+    const { slot, refusal } = given
+    const startedAtMs = clock.now()
+    const task = await readTask(engine, record, held.lease)
+    if (task.recorded) return await finish(task, task.recorded, this.#options)
+    let end: TryEnd = refusal ? { kind: 'fatal', error: refusal } : { kind: 'idle' }
+    if (slot) {
+      held.task = task
+      end = await this.#call(task, slot)
+      // It was given back.
+      if (this.#closed) return
+      delete held.task
+      slot[Symbol.dispose]()
+    }
+    await settle(task, end, { startedAtMs }, this.#options)
+  }
+
+  async #call(task: Task, slot: Slot): Promise<TryEnd> {
+    const { record, clock, logs, news } = this.#options
+    if (!mayBegin(task.tries, record.retry)) {
+      const message = 'the container or the daemon was lost while it had the input'
+      return { kind: 'fatal', error: lostError(message) }
+    }
+    const { timeoutMs, label } = record.function
+    const { json, blob, replay } = task.body
+    const id = String(task.lease.token)
+    const late = Promise.withResolvers<TryEnd>()
+    const cancelTimer = clock.after(timeoutMs, () => {
+      slot.container.cancel(id)
+      slot.retire()
+      const message = `${label} took longer than ${timeoutMs} ms for one input`
+      const error = taskErrorOf(new SandlotError('function_timeout', message))
+      late.resolve({ kind: 'error', error })
+    })
+    const running = slot.container.run({
+      ...{ id, json, blob, attempt: attemptOf(task) },
+      outputPin: outputPin(record.uid, task.id, replay),
+      onLog: (line) => {
+        logs.add(task.stream, { task: task.id, ...line })
+        news.beat(task.stream)
+      },
+    })
+    try {
+      return await Promise.race([running, late.promise])
+    } finally {
+      cancelTimer()
+    }
+  }
+
+  #renew(lease: LeaseRef): Disposable {
+    const { engine, clock } = this.#options
+    const { leaseMs, renewMs } = FUNCTION_LIMITS
+    let cancel = () => {}
+    const arm = () => {
+      cancel = clock.after(renewMs, () => {
+        engine.queue.extend(lease, leaseMs).catch(() => {})
+        arm()
+      })
+    }
+    arm()
+    return { [Symbol.dispose]: () => cancel() }
+  }
+}

@@ -1,0 +1,293 @@
+/**
+ * Task queues, and the functions that work on them.
+ *
+ * ```
+ * put (durable) ─▶ waits ─▶ leased for a free slot of a container ─▶ result (durable, once) ─▶ gone
+ *                    ▲                                        └─▶ dead letter, after its retries
+ *                    └── tried again, after a while ── failed, or lost with its container
+ * ```
+ * Calls of a function are tasks of a queue of its own, with results apart for each caller.
+ */
+import { type Clock, type Digest, type Engine, isEngineError } from '@sandlot/engine'
+import {
+  type DeadLetter,
+  newId,
+  type QueuePut,
+  type QueueResult,
+  type QueueResultsPage,
+  type QueueTasksPut,
+  type QueueView,
+  SandlotError,
+} from '@sandlot/protocol'
+import type { Logger } from 'pino'
+import { encodeJson } from '../json.ts'
+import { kvRecords } from '../kv-records.ts'
+import { createNameLock } from '../name-lock.ts'
+import { CallLogs } from './call-logs.ts'
+import type { ContainerSource } from './container.ts'
+import { listDead, replayDead } from './dead-letters.ts'
+import { changed, functionOf } from './definition.ts'
+import { FUNCTION_LIMITS } from './limits.ts'
+import { bundlePin, inputPin, messagesOf, OWN_CALL, QUEUE_PREFIX, recordKey } from './names.ts'
+import { News } from './news.ts'
+import { QueueWork } from './queue-work.ts'
+import { pageOfResults, type Reading, type ReadQuery, resultOfTask } from './read-results.ts'
+import { type QueueRecord, queueRecord, type TaskBody } from './records.ts'
+import { ResultWriter } from './result-writer.ts'
+import { removeAll, sweepResults } from './retention.ts'
+import { viewOf } from './view.ts'
+
+export interface QueuesOptions {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly source: ContainerSource
+  readonly log: Logger
+}
+
+interface Known {
+  record: QueueRecord
+  work: QueueWork | undefined
+}
+
+export class Queues implements AsyncDisposable {
+  readonly #options: QueuesOptions
+  readonly #known = new Map<string, Known>()
+  /** Of definitions that were replaced, while they have something to do. */
+  readonly #retiring = new Set<QueueWork>()
+  readonly #locks = createNameLock()
+  readonly #closing = new AbortController()
+  readonly #logs = new CallLogs()
+  readonly #news: News
+  readonly #results: ResultWriter
+  #sweeping: Disposable | undefined
+  #draining = false
+
+  constructor(options: QueuesOptions) {
+    this.#options = options
+    this.#news = new News(options.clock, FUNCTION_LIMITS.readers)
+    this.#results = new ResultWriter(options.engine.log)
+  }
+
+  /** Inputs that run. */
+  get running(): number {
+    const works = [...this.#known.values()].flatMap(({ work }) => (work ? [work] : []))
+    return [...works, ...this.#retiring].reduce((sum, { running }) => sum + running, 0)
+  }
+
+  /** Goes on with what an earlier daemon left. */
+  async recover(): Promise<void> {
+    const { engine } = this.#options
+    for await (const record of kvRecords(engine.kv, QUEUE_PREFIX, queueRecord)) {
+      const known: Known = { record, work: this.#begin(record) }
+      this.#known.set(recordKey(record.project, record.name), known)
+      known.work?.wake()
+    }
+    this.#sweeping = this.#sweep()
+  }
+
+  /** Makes a queue, or changes what is given of it. `image`: what the function starts from; null: the daemon's own. */
+  async put(
+    project: string,
+    name: string,
+    wanted: QueuePut,
+    image: string | null,
+  ): Promise<QueueView> {
+    const key = recordKey(project, name)
+    return await this.#locks.with(key, async () => {
+      const { engine, clock } = this.#options
+      const before = this.#known.get(key)
+      if (!before && this.#known.size >= FUNCTION_LIMITS.queues) {
+        throw new SandlotError('rate_limited', `there are ${FUNCTION_LIMITS.queues} queues already`)
+      }
+      const fresh = {
+        ...{ uid: newId('run').slice(3), project, name },
+        kind: wanted.kind,
+        createdAtMs: clock.now(),
+      }
+      const definition = wanted.function && functionOf(wanted.function, image)
+      const record = changed(before?.record ?? fresh, wanted, definition)
+      if (definition) await this.#keepBundle(record.uid, definition.bundle)
+      if (before && JSON.stringify(before.record) === JSON.stringify(record)) {
+        return await viewOf(engine, record, before.work)
+      }
+      await engine.kv.put(key, encodeJson(record))
+      if (before?.work) this.#retire(before.work)
+      const work = this.#begin(record)
+      this.#known.set(key, { record, work })
+      work?.wake()
+      return await viewOf(engine, record, work)
+    })
+  }
+
+  async list(project: string): Promise<QueueView[]> {
+    const all = [...this.#known.values()].filter(({ record }) => record.project === project)
+    return await Promise.all(
+      all.map(({ record, work }) => viewOf(this.#options.engine, record, work)),
+    )
+  }
+
+  async get(project: string, name: string): Promise<QueueView> {
+    const { record, work } = this.#find(project, name)
+    return await viewOf(this.#options.engine, record, work)
+  }
+
+  async delete(project: string, name: string): Promise<void> {
+    const key = recordKey(project, name)
+    await this.#locks.with(key, async () => await this.#delete(key, this.#find(project, name)))
+  }
+
+  /** Resolves when all of them are durable. */
+  async putTasks(
+    project: string,
+    name: string,
+    { call = OWN_CALL, tasks }: QueueTasksPut,
+  ): Promise<{ readonly task: string; readonly duplicate: boolean }[]> {
+    const { record, work } = this.#find(project, name)
+    const { engine } = this.#options
+    const added = await Promise.all(
+      tasks.map(async ({ id, key = null, json = null, blob = null, priority, delay }) => {
+        const pin = blob === null ? null : inputPin(record.uid, id)
+        if (pin !== null) await this.#pin(pin, blob as string)
+        const body: TaskBody = { call, key, json, blob, pin, task: null, replay: 0 }
+        const put = await engine.queue.put(messagesOf(record.uid), encodeJson(body), {
+          dedup: key === null ? `id:${id}` : `key:${key}`,
+          ...(priority === undefined ? {} : { priority }),
+          ...(delay === undefined ? {} : { delayMs: delay }),
+        })
+        return { task: put.id, duplicate: put.duplicate }
+      }),
+    )
+    work?.wake()
+    return added
+  }
+
+  async results(
+    project: string,
+    name: string,
+    query: ReadQuery,
+    signal: AbortSignal,
+  ): Promise<QueueResultsPage> {
+    const { record } = this.#find(project, name)
+    return await pageOfResults(this.#reading(), record, query, signal)
+  }
+
+  async result(
+    project: string,
+    name: string,
+    { task, ...query }: ReadQuery & { readonly task: string },
+    signal: AbortSignal,
+  ): Promise<QueueResult | null> {
+    const { record } = this.#find(project, name)
+    return (await resultOfTask(this.#reading(), record, task, query, signal)) ?? null
+  }
+
+  async dead(
+    project: string,
+    name: string,
+    page: { readonly after?: string | undefined; readonly limit?: number | undefined },
+  ): Promise<{ readonly items: DeadLetter[]; readonly next: string | null }> {
+    return await listDead(this.#options.engine, this.#find(project, name).record, page)
+  }
+
+  async replay(project: string, name: string, tasks: readonly string[] | undefined) {
+    const { record, work } = this.#find(project, name)
+    const replayed = await replayDead(this.#options.engine, record, tasks)
+    work?.wake()
+    return replayed
+  }
+
+  /** Begins nothing more: the daemon is about to stop. */
+  drain(): void {
+    this.#draining = true
+    for (const { work } of this.#known.values()) work?.drain()
+  }
+
+  /** Ends all containers; what they work on is given back. Idempotent. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.drain()
+    this.#closing.abort(new SandlotError('draining', 'the daemon is stopping'))
+    this.#sweeping?.[Symbol.dispose]()
+    const works = [...this.#known.values()].map(({ work }) => work)
+    await Promise.allSettled([...works, ...this.#retiring].map((work) => work?.close()))
+  }
+
+  #sweep(): Disposable {
+    const { engine, clock, log } = this.#options
+    return sweepResults({
+      ...{ engine, clock, log },
+      queues: () => [...this.#known.values()].map(({ record }) => record),
+      remove: async (record) => {
+        const key = recordKey(record.project, record.name)
+        await this.#locks.with(key, async () => {
+          const known = this.#known.get(key)
+          if (known?.record === record) await this.#delete(key, known)
+        })
+      },
+    })
+  }
+
+  #find(project: string, name: string): Known {
+    const known = this.#known.get(recordKey(project, name))
+    if (known) return known
+    throw new SandlotError(
+      'queue_unknown',
+      `there is no queue ${JSON.stringify(name.slice(0, 64))}`,
+    )
+  }
+
+  #begin(record: QueueRecord): QueueWork | undefined {
+    const { engine, clock, source, log } = this.#options
+    const definition = record.function
+    if (definition === null) return undefined
+    const work = new QueueWork({
+      ...{ engine, clock, source },
+      record: { ...record, function: definition },
+      results: this.#results,
+      news: this.#news,
+      logs: this.#logs,
+      signal: this.#closing.signal,
+      warn: (message, error) => log.warn({ err: error, queue: record.name }, message),
+    })
+    if (this.#draining) work.drain()
+    return work
+  }
+
+  #retire(work: QueueWork): void {
+    this.#retiring.add(work)
+    void work.retire().finally(() => this.#retiring.delete(work))
+  }
+
+  async #delete(key: string, { record, work }: Known): Promise<void> {
+    const { engine } = this.#options
+    this.#known.delete(key)
+    await work?.close()
+    await removeAll(engine, record)
+    await engine.kv.delete(key)
+  }
+
+  async #keepBundle(uid: string, bundle: string): Promise<void> {
+    const found = await this.#options.engine.blobs.has(bundle as Digest, { renew: true })
+    if (found && found.sizeBytes > FUNCTION_LIMITS.bundleBytes) {
+      const message = `the bundle of the function has ${found.sizeBytes} bytes; at most ${FUNCTION_LIMITS.bundleBytes} are taken`
+      throw new SandlotError('too_large', message, {
+        hint: 'Put large data into the image, or pass it with the input.',
+      })
+    }
+    await this.#pin(bundlePin(uid), bundle)
+  }
+
+  async #pin(name: string, blob: string): Promise<void> {
+    try {
+      await this.#options.engine.blobs.pin(name, blob as Digest)
+    } catch (error) {
+      if (!isEngineError(error, 'not_found')) throw error
+      throw new SandlotError('blob_unknown', `the content ${blob} is not here`, { cause: error })
+    }
+  }
+
+  #reading(): Reading {
+    const { engine, clock } = this.#options
+    const { signal: closing } = this.#closing
+    return { engine, now: clock.now, news: this.#news, logs: this.#logs, closing }
+  }
+}

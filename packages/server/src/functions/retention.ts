@@ -1,0 +1,122 @@
+/** What is removed by its age, and with its queue. */
+import type { Clock, Engine } from '@sandlot/engine'
+import type { Logger } from 'pino'
+import { decodeJson } from '../json.ts'
+import { deleteBelow } from './dead-letters.ts'
+import { FUNCTION_LIMITS } from './limits.ts'
+import {
+  deadPrefix,
+  messagesOf,
+  outputPin,
+  pinPrefix,
+  resultsPrefix,
+  triesPrefix,
+} from './names.ts'
+import { type QueueRecord, resultRecord } from './records.ts'
+
+export interface Sweeping {
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly log: Logger
+  readonly queues: () => readonly QueueRecord[]
+  /** Removes a queue of calls that nobody used for as long as their results are kept. */
+  readonly remove: (queue: QueueRecord) => Promise<void>
+}
+
+/** Removes what is too old now and then, until disposed. */
+export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): Disposable {
+  let stopped = false
+  let cancel = clock.after(FUNCTION_LIMITS.sweepMs, look)
+  function look(): void {
+    void sweep().finally(() => {
+      if (!stopped) cancel = clock.after(FUNCTION_LIMITS.sweepMs, look)
+    })
+  }
+  async function sweep(): Promise<void> {
+    for (const record of queues()) {
+      if (stopped) return
+      try {
+        const isEmpty = await trimResults(engine, record, clock.now())
+        const isOld = record.createdAtMs + FUNCTION_LIMITS.callResultsMs < clock.now()
+        if (record.kind === 'calls' && isEmpty && isOld) await remove(record)
+      } catch (error) {
+        if (!stopped) log.warn({ err: error, queue: record.name }, 'old results were not removed')
+      }
+    }
+  }
+  return {
+    [Symbol.dispose]: () => {
+      stopped = true
+      cancel()
+    },
+  }
+}
+
+/** Removes results that are older than those of the queue are kept. True where it has none left, and no tasks. */
+async function trimResults(engine: Engine, record: QueueRecord, nowMs: number): Promise<boolean> {
+  const { log, queue } = engine
+  const isCalls = record.kind === 'calls'
+  const keptMs = isCalls ? FUNCTION_LIMITS.callResultsMs : FUNCTION_LIMITS.resultsMs
+  let left = 0
+  for (const { name } of await streamsOf(engine, record)) {
+    if (await trimStream(engine, record, name, nowMs - keptMs)) left += 1
+    else if (isCalls) await log.delete(name)
+  }
+  if (left > 0) return false
+  const { ready, delayed, leased } = await queue.depth(messagesOf(record.uid))
+  return ready + delayed + leased === 0
+}
+
+/** Whether anything of it is left. */
+async function trimStream(
+  { log, blobs }: Engine,
+  { uid }: QueueRecord,
+  stream: string,
+  olderThanMs: number,
+): Promise<boolean> {
+  for (;;) {
+    const records = await log.read(stream)
+    let old: string | undefined
+    for (const { position, bytes } of records) {
+      const { endedAtMs, blob, task, replay } = resultRecord.parse(decodeJson(bytes))
+      if (endedAtMs >= olderThanMs) break
+      if (blob !== null) await blobs.unpin(outputPin(uid, task, replay))
+      old = position
+    }
+    if (old === undefined) return records.length > 0
+    await log.trim(stream, old)
+  }
+}
+
+/** Removes all that a queue has, but its record. May be done again. */
+export async function removeAll(engine: Engine, record: QueueRecord): Promise<void> {
+  const { uid } = record
+  await dropMessages(engine, uid)
+  for (const { name } of await streamsOf(engine, record)) await engine.log.delete(name)
+  await deleteBelow(engine, deadPrefix(uid))
+  await deleteBelow(engine, triesPrefix(uid))
+  for (;;) {
+    const { pins } = await engine.blobs.pins(pinPrefix(uid))
+    if (pins.length === 0) return
+    for (const { name } of pins) await engine.blobs.unpin(name)
+  }
+}
+
+async function streamsOf({ log }: Engine, { uid }: QueueRecord) {
+  const all: { readonly name: string }[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await log.list(resultsPrefix(uid), after === undefined ? {} : { after })
+    all.push(...page.streams)
+    after = page.next
+    if (after === undefined) return all
+  }
+}
+
+/** Those that are delayed or leased elsewhere stay in a queue that nobody names any more. */
+async function dropMessages({ queue }: Engine, uid: string): Promise<void> {
+  for (;;) {
+    const leases = await queue.lease(messagesOf(uid), { max: 1_000, leaseMs: 60_000 })
+    if (leases.length === 0) return
+    await Promise.all(leases.map((lease) => queue.ack(lease)))
+  }
+}

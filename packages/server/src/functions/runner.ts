@@ -1,0 +1,180 @@
+/** The host's end of one runner. */
+import type { Digest, Engine } from '@sandlot/engine'
+import { SandlotError, type TaskError } from '@sandlot/protocol'
+import type { ExecHandle, Guest } from '@sandlot/runtime'
+import type { ContainerEnd, ContainerInput } from './container.ts'
+import { FUNCTION_LIMITS } from './limits.ts'
+import { FUNCTION_DIRECTORY } from './runner-files.ts'
+import { type RunnerFrame, type RunnerRequest, readLines } from './runner-wire.ts'
+import { lostError, type TryEnd, taskErrorOf } from './tries.ts'
+
+export interface RunnerOptions {
+  readonly handle: ExecHandle
+  readonly secret: string
+  /** What a person calls the function. */
+  readonly label: string
+  readonly files: { readonly guest: Guest; readonly blobs: Engine['blobs'] }
+  /** Why the process is no more, given the last that it printed. */
+  readonly ended: (said: string) => Promise<ContainerEnd>
+}
+
+type End = Exclude<TryEnd, { kind: 'idle' }>
+
+interface Running {
+  readonly input: ContainerInput
+  readonly settle: (end: End) => void
+}
+
+export class Runner {
+  readonly gone: Promise<void>
+  readonly #options: RunnerOptions
+  readonly #running = new Map<string, Running>()
+  readonly #loaded = Promise.withResolvers<void>()
+  #said = ''
+  #end: ContainerEnd | undefined
+
+  constructor(options: RunnerOptions) {
+    this.#options = options
+    this.#loaded.promise.catch(() => {})
+    options.handle.started.catch(() => {})
+    options.handle.result.catch(() => {})
+    this.gone = this.#read()
+  }
+
+  /** Rejects with `function_invalid` where the module can't be loaded, and with what else kept it from being. */
+  async ready(signal: AbortSignal): Promise<void> {
+    const late = Promise.withResolvers<never>()
+    const abort = () => late.reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    try {
+      await Promise.race([this.#loaded.promise, late.promise])
+    } catch (error) {
+      this.close()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  async run(input: ContainerInput): Promise<End> {
+    if (this.#end) return this.#end
+    const { promise, resolve } = Promise.withResolvers<End>()
+    this.#running.set(input.id, { input, settle: resolve })
+    try {
+      await this.#hand(input)
+    } catch {
+      // What reads its output says why.
+    }
+    return await promise
+  }
+
+  cancel(id: string): void {
+    this.#running.delete(id)
+    this.#send({ k: 'cancel', id }).catch(() => {})
+  }
+
+  close(): void {
+    this.#over({ kind: 'infra', error: lostError('the container was ended') })
+    this.#options.handle.stdin.end()
+    this.#options.handle.detach()
+  }
+
+  async #hand({ id, json, blob, attempt }: ContainerInput): Promise<void> {
+    if (blob === null) return await this.#send({ k: 'run', id, json, attempt })
+    const { guest, blobs } = this.#options.files
+    const file = `${FUNCTION_DIRECTORY}/in-${id}`
+    const { body } = await blobs.open(blob as Digest)
+    // The runner removes it, and may be another user than root: the directory is everybody's.
+    await guest.files.write('main', file, body)
+    await this.#send({ k: 'run', id, json: null, file, attempt })
+  }
+
+  async #send(request: RunnerRequest): Promise<void> {
+    await this.#options.handle.stdin.write(Buffer.from(`${JSON.stringify(request)}\n`))
+  }
+
+  async #read(): Promise<void> {
+    const { handle, secret, ended } = this.#options
+    const lines = readLines(secret, {
+      frame: (frame) => this.#take(frame),
+      text: (text) => this.#say(`${text}\n`),
+    })
+    const errors = new TextDecoder()
+    try {
+      for await (const { channel, bytes } of handle.output) {
+        if (channel === 'stdout') lines.push(bytes)
+        else this.#say(errors.decode(bytes, { stream: true }))
+      }
+    } catch {
+      // How it ended says why.
+    }
+    if (!this.#end) this.#over(await ended(this.#said.trim()))
+  }
+
+  /** The first cause counts. */
+  #over(end: ContainerEnd): void {
+    this.#end ??= end
+    const { code, message } = this.#end.error
+    this.#loaded.reject(new SandlotError(code ?? 'function_exited', message))
+    for (const { settle } of this.#running.values()) settle(this.#end)
+    this.#running.clear()
+  }
+
+  #take(frame: RunnerFrame | undefined): void {
+    if (frame?.k === 'ready') this.#loaded.resolve()
+    else if (frame?.k === 'broken') {
+      this.#loaded.reject(brokenError(this.#options.label, frame.error))
+    } else if (frame?.k === 'log') {
+      const { id, channel, text } = frame
+      if (id === null) this.#say(`${text}\n`)
+      else this.#running.get(id)?.input.onLog({ channel, text })
+    } else if (frame) void this.#finish(frame)
+  }
+
+  async #finish(frame: Extract<RunnerFrame, { k: 'value' | 'threw' }>): Promise<void> {
+    const running = this.#running.get(frame.id)
+    if (!running) return
+    const end =
+      frame.k === 'threw'
+        ? ({ kind: 'error', error: { code: null, ...frame.error } } as const)
+        : await this.#value(running.input, frame).catch((error): End => this.#unread(error))
+    this.#running.delete(frame.id)
+    running.settle(end)
+  }
+
+  async #value(
+    { outputPin }: ContainerInput,
+    { json, file }: { readonly json: string | null; readonly file?: string | undefined },
+  ): Promise<End> {
+    if (file === undefined) return { kind: 'value', json, blob: null }
+    const { guest, blobs } = this.#options.files
+    if (!file.startsWith(`${FUNCTION_DIRECTORY}/out-`)) throw new Error('the value is elsewhere')
+    const { content } = await guest.files.read('main', file)
+    const { digest } = await blobs.put(content, {
+      pin: outputPin,
+      sizeBytesMax: FUNCTION_LIMITS.payloadBytes,
+    })
+    guest.files.remove('main', file).catch(() => {})
+    return { kind: 'value', json: null, blob: digest }
+  }
+
+  /** The handler did its work, but what it returned can't be kept. */
+  #unread(error: unknown): End {
+    const why = error instanceof Error ? error.message : String(error)
+    const message = `what ${this.#options.label} returned could not be read: ${why}`
+    return { kind: 'error', error: taskErrorOf(new SandlotError('too_large', message)) }
+  }
+
+  #say(text: string): void {
+    this.#said = (this.#said + text).slice(-FUNCTION_LIMITS.tailChars)
+  }
+}
+
+function brokenError(
+  label: string,
+  { name, message, stack }: Omit<TaskError, 'code'>,
+): SandlotError {
+  const where = stack?.split('\n').slice(1, 4).join('\n')
+  const text = `${label} can't be loaded: ${name}: ${message}${where ? `\n${where}` : ''}`
+  return new SandlotError('function_invalid', text)
+}
