@@ -126,3 +126,46 @@ describe('a run of programs', () => {
     await expect(program({}, [])).rejects.toMatchObject({ code: 'invalid_request' })
   })
 })
+
+describe('a run of programs that stays open', () => {
+  test('takes tasks while it goes on, of any process, and needs none of them to run', async () => {
+    const first = daemon.client()
+    const from = await daemon.image()
+    const options = { from, grade: check, concurrency: 2 }
+    const program = {
+      command: ['nothing'],
+      each: () => ({ command: ['solve'], files: { '/hint': 'help' } }),
+    }
+    const run = first.rollouts.open<Task>('open-programs', program, options)
+    expect(await run.putMany(tasks)).toMatchObject({ keys: ['right', 'wrong'], added: 2 })
+    await first.close()
+    const again = daemon.client().rollouts.open<Task>('open-programs', program, options)
+    expect(await again.put(tasks[0] as Task)).toEqual({ key: 'right', added: false })
+    await again.put({ id: 'more', a: 2, b: 2 })
+    const attached = await daemon.client().rollouts.attach<Task>('open-programs')
+    await attached.close()
+    const rows = await rowsOf('open-programs')
+    expect([...rows.values()].map(({ key, reward }) => `${key} ${reward}`).sort()).toEqual([
+      ...['more 1', 'right 1', 'wrong 0'],
+    ])
+    const said = await attached.artifact(rows.get('more') as ResultRow, 'agent.stdout')
+    expect(Buffer.from(said).toString()).toBe('solved more with help\n')
+  })
+
+  test('has no place for a worker, and is told what is wrong with its program', async () => {
+    const client = daemon.client()
+    const from = await daemon.image()
+    const run = client.rollouts.open('programs-only', { command: ['solve'] }, { from })
+    await run.created
+    await expect(client.rollouts.attach('programs-only', async () => {})).rejects.toMatchObject({
+      ...{ code: 'invalid_request', message: expect.stringContaining('needs no episode') },
+    })
+    const other = client.rollouts.open('programs-only', { command: ['wait'] }, { from })
+    await expect(other.put({ id: 'a' })).rejects.toMatchObject({ code: 'run_differs' })
+    const wrong = client.rollouts.open('wrong', { command: [] }, { from })
+    await expect(wrong.put({ id: 'a' })).rejects.toMatchObject({ code: 'invalid_request' })
+    const neither = client.rollouts.open('neither', {} as never, { from } as never)
+    await expect(neither.put({ id: 'a' })).rejects.toMatchObject({ message: /not a function/ })
+    await run.cancel()
+  })
+})

@@ -114,7 +114,12 @@ export type {
   RewardOption,
   RunOptions as RolloutOptions,
 } from './rollout/options.ts'
-export type { ProgramOptions, TaskOptions } from './rollout/program-options.ts'
+export type {
+  OpenProgramOptions,
+  Program,
+  ProgramOptions,
+  TaskOptions,
+} from './rollout/program-options.ts'
 export type { ListRuns, Rollouts } from './rollout/rollouts.ts'
 export { type EpisodesOptions, type ResultsOptions, Run } from './rollout/run.ts'
 export type { ByteSource } from './sandbox/bytes.ts'

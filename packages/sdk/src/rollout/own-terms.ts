@@ -5,17 +5,18 @@ import { refuseUnknown } from '../connection/unknown-option.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
 import { broughtFiles, commandOf } from './brought.ts'
 import type { CommandGrade, RunOptions } from './options.ts'
-import type { TaskOptions } from './program-options.ts'
+import type { Program, TaskOptions } from './program-options.ts'
+import type { TaskNaming } from './task-put.ts'
 
 export type OwnTerms = Pick<
   TaskPutInput,
   'from' | 'timeout' | 'resources' | 'network' | 'program' | 'grade'
 >
 
-export type OwnTermsOf = (own: TaskOptions, waiting: Waiting) => Promise<OwnTerms>
+type OwnTermsOf = (own: TaskOptions, waiting: Waiting) => Promise<OwnTerms>
 
 /** Builds what tasks start from, each description once. */
-export function ownTerms(
+function ownTerms(
   context: ClientContext,
   { onLog }: Pick<RunOptions<unknown>, 'onLog'>,
 ): OwnTermsOf {
@@ -44,6 +45,19 @@ export function ownTerms(
       ...(grade === undefined ? {} : { grade: await ownGrade(context, grade, waiting) }),
     }
   }
+}
+
+/** Tasks as they are named, with what each has of its own. */
+export function programNaming<Task>(
+  context: ClientContext,
+  options: Pick<Program<Task>, 'each' | 'content'> & Pick<RunOptions<Task>, 'onLog'>,
+  { naming, signal }: { readonly naming: TaskNaming<Task>; readonly signal: AbortSignal },
+): TaskNaming<Task> {
+  const { each, content } = options
+  const own = ownTerms(context, options)
+  const ownOf =
+    each && (async (task: Task, index: number) => own(await each(task, index), { signal }))
+  return { ...naming, content, ...(ownOf ? { own: ownOf } : {}) }
 }
 
 const OPTIONS = [

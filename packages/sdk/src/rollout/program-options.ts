@@ -19,7 +19,8 @@ export interface TaskOptions {
   readonly grade?: Partial<Pick<CommandGrade, 'run' | 'files' | 'clear' | 'env' | 'cwd' | 'user'>>
 }
 
-export interface ProgramOptions<Task> extends RunOptions<Task> {
+/** A command that is an episode. */
+export interface Program<Task> {
   /**
    * The episode: it finds its task in the file that SANDLOT_TASK_FILE names. Without a grader it gives the verdict itself. Text is for
    * `sh -c`.
@@ -29,9 +30,15 @@ export interface ProgramOptions<Task> extends RunOptions<Task> {
   readonly reward?: RewardOption
   /** Brought in before the command starts: path in the sandbox → content. */
   readonly files?: Record<string, BroughtContent>
-  readonly grade?: CommandGrade
   /** What a task has of its own. */
   readonly each?: (task: Task, index: number) => TaskOptions | Promise<TaskOptions>
   /** What the program gets of a task. Default: all of it. */
   readonly content?: (task: Task, index: number) => unknown
 }
+
+export interface ProgramOptions<Task> extends RunOptions<Task>, Program<Task> {
+  readonly grade?: CommandGrade
+}
+
+/** Of a run of programs that stays open. Keys are made as for `OpenOptions`. */
+export type OpenProgramOptions<Task> = Omit<ProgramOptions<Task>, 'name' | keyof Program<Task>>

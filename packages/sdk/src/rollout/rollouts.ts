@@ -19,8 +19,8 @@ import {
   type OpenOptions,
   type RunOptions,
 } from './options.ts'
-import { ownTerms } from './own-terms.ts'
-import type { ProgramOptions } from './program-options.ts'
+import { programNaming } from './own-terms.ts'
+import type { OpenProgramOptions, Program, ProgramOptions } from './program-options.ts'
 import { Run } from './run.ts'
 import { RunPart } from './run-part.ts'
 import { namedOf, programSpecification, workerSpecification } from './specification.ts'
@@ -83,16 +83,9 @@ export class Rollouts {
         programSpecification(this.#context, name, { ...options, signal }),
       ),
     )
-    const { each, content } = options
-    const own = ownTerms(this.#context, options)
-    const waiting = { signal: part.working }
-    const naming = {
-      ...listNaming(options),
-      content,
-      ...(each
-        ? { own: async (task: Task, index: number) => own(await each(task, index), waiting) }
-        : {}),
-    }
+    const naming = programNaming(this.#context, options, {
+      ...{ naming: listNaming(options), signal: part.working },
+    })
     const submitted = this.#submitAll(created, naming, part)
     const exists = created.then(() => undefined)
     return new Run(this.#context, name, { created: exists, submitted, part })
@@ -100,19 +93,35 @@ export class Rollouts {
 
   /**
    * A run that stays open: tasks are put to it one by one, by any process and for as long as it takes, until it is closed. Opened
-   * again under the same name it goes on where it was. Returns at once; this process is a worker of it.
+   * again under the same name it goes on where it was. Returns at once; with an episode function this process is a worker of it, a
+   * program needs none.
    */
-  open<Task>(name: string, episode: Episode<Task>, options: OpenOptions<Task>): OpenRun<Task> {
+  open<Task>(name: string, episode: Episode<Task>, options: OpenOptions<Task>): OpenRun<Task>
+  open<Task>(name: string, program: Program<Task>, options: OpenProgramOptions<Task>): OpenRun<Task>
+  open<Task>(
+    name: string,
+    episode: Episode<Task> | Program<Task>,
+    options: OpenOptions<Task> | OpenProgramOptions<Task>,
+  ): OpenRun<Task> {
     const part = new RunPart('leaves', this.#closing, options.signal)
-    const created = this.#create(part, (signal) => {
-      checkEpisode(episode)
-      return workerSpecification(this.#context, name, { ...options, signal })
-    })
-    created
-      .then((run) => this.#work(run, episode, options, part))
-      .catch((error) => part.fail(error))
+    const { working: signal } = part
+    let naming = openNaming(options)
+    let created: Promise<RunView>
+    if (isProgram(episode)) {
+      const program = { ...(options as OpenProgramOptions<Task>), ...episode, signal }
+      created = this.#create(part, () => programSpecification(this.#context, name, program))
+      naming = programNaming(this.#context, program, { naming, signal })
+    } else {
+      created = this.#create(part, () => {
+        checkEpisode(episode)
+        return workerSpecification(this.#context, name, { ...options, signal })
+      })
+      created
+        .then((run) => this.#work(run, episode, options, part))
+        .catch((error) => part.fail(error))
+    }
     const exists = created.then(() => undefined)
-    return new OpenRun(this.#context, name, { created: exists, part, naming: openNaming(options) })
+    return new OpenRun(this.#context, name, { created: exists, part, naming })
   }
 
   /**
@@ -243,10 +252,16 @@ function graderOf<Task>({ grade }: AttachOptions<Task>): Grader<Task> | undefine
   return grade && isFunctionGrade(grade) ? grade.run : undefined
 }
 
+function isProgram<Task>(episode: Episode<Task> | Program<Task>): episode is Program<Task> {
+  return typeof episode === 'object' && episode !== null && 'command' in episode
+}
+
 function checkEpisode(episode: unknown): void {
   if (typeof episode === 'function') return
   const message = `the episode is ${describeValue(episode)}, not a function`
-  throw new SandlotError('invalid_request', message, { hint: 'Pass `async (context) => …`.' })
+  throw new SandlotError('invalid_request', message, {
+    hint: 'Pass `async (context) => …`. Commands are run by `rollouts.program`, and by `open` as `{ command: … }`.',
+  })
 }
 
 /** Without it each grade would fail in this process, one after another. */
