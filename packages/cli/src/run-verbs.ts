@@ -2,9 +2,11 @@
 import { EPISODE_STATES, OUTCOMES, RUN_STATES } from '@sandlot/protocol'
 import type { Command } from 'commander'
 import { oneOf, wholeNumber } from './option-values.ts'
+import { addStartRunVerb } from './start-run-verb.ts'
 
 export function addRunVerbs(program: Command): void {
   const runs = program.command('runs').description('work with runs')
+  addStartRunVerb(runs)
   runs
     .command('list')
     .description('list runs, the newest first')

@@ -15,21 +15,25 @@ export async function watchRunCommand(name: string): Promise<void> {
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
-  const run = await client.rollouts.get(name, { signal })
+  await follow(await client.rollouts.get(name, { signal }), signal)
+}
+
+/** Draws how a run stands until it is over; returns its last report. */
+export async function follow(run: Run, signal: AbortSignal): Promise<RunReport> {
   try {
-    await draw(run, signal)
+    return await draw(run, signal)
   } catch (error) {
-    if (signal.aborted) note(`left ${name}, which goes on`)
+    if (signal.aborted) note(`left ${run.name}, which goes on`)
     throw error
   }
 }
 
-async function draw(run: Run, signal: AbortSignal): Promise<void> {
+async function draw(run: Run, signal: AbortSignal): Promise<RunReport> {
   using line = startProgressLine()
   for (;;) {
     const report = await run.report({ signal })
     line.update(describeLive(report))
-    if (report.run.state === 'finished') return
+    if (report.run.state === 'finished') return report
     await pause(WATCH_MS, signal)
   }
 }

@@ -1,0 +1,146 @@
+/** `sandlot runs start`, against a daemon on sandboxes in memory. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { FakeScript } from '@sandlot/runtime'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type CommandEnd, runCommand } from '../harness/command.ts'
+import { type FakeDaemon, startFakeDaemon } from './fake-daemon.ts'
+
+/** `solve` writes what its task says to /answer; `check` compares that with the answer that it was brought. */
+const script: FakeScript = ({ argv, env, files }) => {
+  const text = (path: string) => Buffer.from(files.bytes(path) ?? '').toString()
+  const task = JSON.parse(text(env.SANDLOT_TASK_FILE ?? '') || '{}')
+  switch (argv[2]) {
+    case 'solve':
+      files.put('/answer', task.says)
+      return { stdout: JSON.stringify(Object.keys(task)) }
+    case 'check':
+      return { stdout: `{"reward": ${text('/answer') === text('/expected') ? 1 : 0}}\n` }
+    default:
+      return { exitCode: 127, stderr: 'not found' }
+  }
+}
+
+let daemon: FakeDaemon
+let directory: string
+let from: string
+beforeAll(async () => {
+  daemon = await startFakeDaemon({ script })
+  from = (await daemon.image()).id
+  directory = await mkdtemp(join(tmpdir(), 'sandlot-start-'))
+  await mkdir(join(directory, 'data'))
+  await writeFile(join(directory, 'data', 'right'), 'right')
+  await writeFile(join(directory, 'expected'), 'right')
+})
+afterAll(async () => {
+  await daemon[Symbol.asyncDispose]()
+  await rm(directory, { recursive: true })
+})
+
+function start(argv: readonly string[], input?: string): Promise<CommandEnd> {
+  const { url, apiKey } = daemon
+  return runCommand(['runs', 'start', ...argv], {
+    environment: { SANDLOT_URL: url, SANDLOT_API_KEY: apiKey },
+    ...(input === undefined ? {} : { input }),
+  })
+}
+
+async function fileOf(lines: readonly unknown[], name = 'data/tasks.jsonl'): Promise<string> {
+  const text = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)))
+  const path = join(directory, name)
+  await writeFile(path, `${text.join('\n')}\n`)
+  return path
+}
+
+const graded = () => [
+  ...['--command', 'solve', '--grade', 'check', '--reward', 'stdout'],
+  ...['--grade-file', `/expected=${join(directory, 'expected')}`],
+]
+
+test('tasks of a file are submitted, and the name of their run is printed', async () => {
+  const file = await fileOf([
+    { id: 'a', says: 'right' },
+    '',
+    { id: 7, says: 'wrong', sandlot: { timeout: { agent: '5m' } } },
+    {
+      says: 'own',
+      sandlot: {
+        grade: { files: { '/expected': 'own' } },
+        from,
+        files: { '/x': { path: 'right' } },
+      },
+    },
+  ])
+  const end = await start([file, '--from', from, '--name', 'of-a-file', ...graded()])
+  expect(end).toMatchObject({ code: 0, stdout: 'of-a-file\n' })
+  expect(end.stderr).toContain('sandlot runs watch of-a-file')
+  const run = await daemon.client().rollouts.get('of-a-file')
+  const rows = await run.wait()
+  const rewards = Object.fromEntries(rows.map(({ key, reward }) => [key, reward]))
+  expect(rewards).toEqual({ a: 1, '7': 0, '2': 1 })
+  // What a task has of its own is none of its program's business.
+  const row = rows.find(({ key }) => key === '7')
+  const said = row && (await run.artifact(row, 'agent.stdout'))
+  expect(Buffer.from(said ?? '').toString()).toBe('["id","says"]')
+})
+
+test('tasks come by a pipe too, and the run is followed to its report', async () => {
+  const input = '{"id": "only", "says": "right"}\n'
+  const end = await start(['-', '--from', from, '--name', 'piped', '--watch', ...graded()], input)
+  expect(end.code).toBe(0)
+  expect(end.stdout).toMatch(/^piped\n/)
+  expect(end.stdout).toMatch(/mean reward \(valid\) +1\.000/)
+})
+
+test('the same command again attaches to the run, and with other tasks adds them', async () => {
+  const argv = ['--from', from, '--name', 'again', '--group', '2', ...graded()]
+  const file = await fileOf([{ id: 'a', says: 'right' }])
+  expect((await start([file, ...argv])).code).toBe(0)
+  await (await daemon.client().rollouts.get('again')).wait()
+  expect(await start([file, ...argv])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('finished already'),
+  })
+  expect((await start([file, ...argv, '--if-exists', 'attach'])).code).toBe(0)
+  const { counts } = await (await daemon.client().rollouts.get('again')).view()
+  expect(counts.done).toBe(2)
+})
+
+test.each([
+  [['{"id": 1}', '{"id": 2'], /line 2 is not JSON/],
+  [['[1]'], /line 1 is not a JSON object/],
+  [['{"id": "a"}', '', '{"id": "a"}'], /line 3: the key "a" is that of line 1/],
+  [['{"id": {}}'], /line 1: its `id` is no key/],
+  [['{"sandlot": 1}'], /line 1: sandlot is not an object/],
+  [['{"sandlot": {"tiemout": {}}}'], /line 1: sandlot.*tiemout/],
+  [['{"sandlot": {"timeout": {"agent": "long"}}}'], /line 1: sandlot\.timeout\.agent/],
+  [['{"sandlot": {"command": []}}'], /line 1: sandlot\.command/],
+  [['{"sandlot": {"grade": {"run": 5}}}'], /line 1: sandlot\.grade/],
+  [['{"sandlot": {"files": {"/a": 5}}}'], /line 1: sandlot\.files/],
+  [['{"sandlot": {"from": "python:3.12"}}'], /registry:python:3\.12/],
+  [['{"id": "a", "sandlot": {"from": "im_nothere"}}'], /there is no image/],
+  [[], /has no tasks/],
+])('of %j the line that is wrong is named, and nothing is begun', async (lines, wrong) => {
+  const file = await fileOf(lines)
+  const name = `wrong-${Math.abs(lines.join('').length)}-${lines.length}`
+  const end = await start([file, '--from', from, '--name', name, '--command', 'solve'])
+  expect(end.stderr).toMatch(wrong)
+  expect(end.code).toBe(2)
+  await expect(daemon.client().rollouts.get(name)).rejects.toMatchObject({ code: 'run_unknown' })
+})
+
+test.each([
+  [['--command', 'x'], /--from/],
+  [['--from', 'FROM'], /--command/],
+  [['--from', 'FROM', '--command', 'x', '--reward', 'file:rel'], /--reward file:rel/],
+  [['--from', 'FROM', '--command', 'x', '--grade-in', 'clean'], /--grade-in/],
+  [['--from', 'FROM', '--command', 'x', '--timeout', 'agnet=5m'], /--timeout/],
+  [['--from', 'FROM', '--command', 'x', '--timeout', 'long'], /--timeout/],
+  [['--from', 'FROM', '--command', 'x', '--file', '/a=nothere'], /nothere/],
+])('%j says what is missing or wrong', async (argv, wrong) => {
+  const file = await fileOf([{ id: 'a' }])
+  const end = await start([file, ...argv.map((word) => (word === 'FROM' ? from : word))])
+  expect(end.stderr).toMatch(wrong)
+  expect([1, 2]).toContain(end.code)
+})

@@ -1,0 +1,162 @@
+/** Tasks of a run of programs: one JSON object a line. */
+import { createReadStream } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { stdin } from 'node:process'
+import { createInterface } from 'node:readline'
+import { invalidRequest, LIMITS, taskPut } from '@sandlot/protocol'
+import { type ImageLike, SandlotError, type TaskOptions } from 'sandlot'
+import { Mistake } from '../failure.ts'
+import { parseFrom } from './from.ts'
+
+/** The member of a line that is not the program's to see: what the task has of its own. */
+const OWN = 'sandlot'
+
+export interface ProgramTask {
+  readonly key: string
+  /** What the program gets: the line, without what is not its. */
+  readonly content: Readonly<Record<string, unknown>>
+  readonly own: TaskOptions
+}
+
+/**
+ * Reads all of them before anything begins, from a file or (`-`) standard input. A line that is none is refused with its number.
+ * @throws Mistake
+ */
+export async function readProgramTasks(file: string): Promise<ProgramTask[]> {
+  const folder = file === '-' ? '.' : dirname(file)
+  const starts = new Map<string, ImageLike>()
+  const lines = new Map<string, number>()
+  const tasks: ProgramTask[] = []
+  let number = 0
+  for await (const line of linesOf(file)) {
+    number++
+    if (line.trim() === '') continue
+    const where = `${file === '-' ? 'standard input' : file}, line ${number}`
+    const task = taskOf(line, tasks.length, { where, folder, starts })
+    const before = lines.get(task.key)
+    if (before !== undefined) {
+      throw new Mistake(
+        `${where}: the key ${JSON.stringify(task.key)} is that of line ${before}`,
+        'give each task an `id` of its own; to run one several times, say --group N',
+      )
+    }
+    lines.set(task.key, number)
+    tasks.push(task)
+  }
+  if (tasks.length > 0) return tasks
+  throw new Mistake(`${file} has no tasks`, 'write one JSON object a line')
+}
+
+async function* linesOf(file: string): AsyncGenerator<string> {
+  const input = file === '-' ? stdin : createReadStream(file)
+  const failed = new Promise<never>((_, reject) => input.once('error', reject))
+  failed.catch(() => undefined)
+  try {
+    yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
+    if (input.errored) await failed
+  } catch (cause) {
+    throw new Mistake(
+      `cannot read ${file}: ${(cause as Error).message}`,
+      'name a file with one JSON object a line, or - for standard input',
+      { cause },
+    )
+  }
+}
+
+interface Reading {
+  readonly where: string
+  /** Where files of this machine are looked for. */
+  readonly folder: string
+  /** By what is said: of equal descriptions there is one. */
+  readonly starts: Map<string, ImageLike>
+}
+
+function taskOf(line: string, position: number, reading: Reading): ProgramTask {
+  const { where } = reading
+  const parsed = parseJson(line, where)
+  if (!isObject(parsed)) {
+    throw new Mistake(`${where} is not a JSON object`, 'write one JSON object a line')
+  }
+  const { [OWN]: own = {}, ...content } = parsed
+  return { key: keyOf(content, position, where), content, own: ownTerms(own, reading) }
+}
+
+function parseJson(line: string, where: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch (cause) {
+    const why = (cause as Error).message
+    throw new Mistake(`${where} is not JSON: ${why}`, 'write one JSON object a line', { cause })
+  }
+}
+
+function keyOf({ id }: Record<string, unknown>, position: number, where: string): string {
+  if (id === undefined) return String(position)
+  const key = typeof id === 'number' ? String(id) : id
+  if (typeof key === 'string' && key !== '' && key.length <= LIMITS.keyLength) return key
+  throw new Mistake(
+    `${where}: its \`id\` is no key`,
+    `an id is a number, or text of 1 to ${LIMITS.keyLength} characters`,
+  )
+}
+
+function ownTerms(given: unknown, { where, folder, starts }: Reading): TaskOptions {
+  const wrong = (why: string) =>
+    new Mistake(`${where}: ${OWN}${why}`, `correct what \`${OWN}\` of that line says`)
+  if (!isObject(given)) throw wrong(' is not an object')
+  const { from, files, grade = {}, timeout, resources, network, ...program } = given
+  if (!isObject(grade)) throw wrong('.grade is not an object')
+  const { run, files: graders, ...grades } = grade
+  if (from !== undefined && typeof from !== 'string') throw wrong('.from is not text')
+  // As it will travel, but for its files.
+  const terms = { timeout, resources, network, program, grade: { ...grades, command: run } }
+  const { error } = taskPut.safeParse({ key: 'k', json: '{}', ...terms })
+  if (error) {
+    const { message } = invalidRequest(OWN, error)
+    throw wrong(message.replace(/^sandlot/, '').replace(/^\.program(?=\.)/, ''))
+  }
+  return defined({
+    ...(program as TaskOptions),
+    ...defined({ timeout, resources, network }),
+    from: from === undefined ? undefined : startOf(from, { where, starts }),
+    files: brought(files, folder, () => wrong('.files')),
+    grade:
+      grade === given.grade
+        ? defined({ ...grades, run, files: brought(graders, folder, () => wrong('.grade.files')) })
+        : undefined,
+  }) as TaskOptions
+}
+
+/** Path in the sandbox → text, or a file of this machine. */
+function brought(given: unknown, folder: string, wrong: () => Mistake): TaskOptions['files'] {
+  if (given === undefined) return undefined
+  if (!isObject(given)) throw wrong()
+  return Object.fromEntries(
+    Object.entries(given).map(([to, content]) => {
+      if (typeof content === 'string') return [to, content]
+      if (!isObject(content) || typeof content.path !== 'string') throw wrong()
+      return [to, { ...content, path: resolve(folder, content.path) }]
+    }),
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function startOf(from: string, { where, starts }: Pick<Reading, 'where' | 'starts'>): ImageLike {
+  try {
+    const start = starts.get(from) ?? parseFrom(from)
+    starts.set(from, start)
+    return start
+  } catch (error) {
+    if (!(error instanceof SandlotError)) throw error
+    throw new Mistake(`${where}: ${error.message}`, error.hint, { cause: error })
+  }
+}
+
+function defined<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(value).filter(([, field]) => field !== undefined),
+  ) as Partial<T>
+}

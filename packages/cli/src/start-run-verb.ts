@@ -1,0 +1,80 @@
+import type { Command } from 'commander'
+import { collect, naturalNumber, oneOf, positiveNumber, wholeNumber } from './option-values.ts'
+
+/** `sandlot runs start` */
+export function addStartRunVerb(runs: Command): void {
+  const start = runs
+    .command('start')
+    .description(
+      'run a command for each task, in a sandbox of its own; the daemon does it, whoever is there',
+    )
+    .argument(
+      '<tasks>',
+      'a file with one JSON object a line, or - for standard input; `id` is a task’s key, `sandlot` what it has of its own',
+    )
+  addWhat(start)
+  addGrade(start)
+  addHow(start)
+  start
+    .option('--watch', 'follow it until it is over, and print its report (default on a terminal)')
+    .option('--detach', 'end when the tasks are submitted (default elsewhere)')
+    .action(async (file, options) =>
+      (await import('./commands/start-run.ts')).startRunCommand(file, options),
+    )
+}
+
+function addWhat(start: Command): void {
+  start
+    .option('--from <start>', 'what each sandbox starts from, as for `sandlot sandbox create`')
+    .option(
+      '--command <command>',
+      'the episode, run by a shell; it finds its task in $SANDLOT_TASK_FILE',
+    )
+    .option('--setup <command>', 'run this before the episode (again for more)', collect)
+    .option('--file <PATH=FILE>', 'bring FILE to PATH before the episode (again for more)', collect)
+    .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
+    .option('--memory <size>', 'memory limit, such as 512MiB')
+    .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
+    .option('--disk <size>', 'size of the writable layer')
+    .option('--pids <n>', 'processes at once', wholeNumber)
+    .option('--allow <host>', 'a host that set-up and episode may reach (again for more)', collect)
+    .option('--packages', 'let set-up and episode reach the package mirrors of the machine')
+}
+
+function addGrade(start: Command): void {
+  start
+    .option('--grade <command>', 'grade what the episode left by this, run by a shell')
+    .option(
+      '--reward <place>',
+      'where the verdict is, of the grader or else of the command: exit (default), stdout, or file:PATH',
+    )
+    .option(
+      '--grade-in <place>',
+      'world (default): the episode’s files; clean: the image alone; same: its processes too',
+      oneOf('world', 'clean', 'same'),
+    )
+    .option(
+      '--grade-file <PATH=FILE>',
+      'bring FILE to PATH for the grader alone (again for more)',
+      collect,
+    )
+}
+
+function addHow(start: Command): void {
+  start
+    .option('--name <name>', 'name of the run; the same name again attaches to it')
+    .option('--concurrency <n>', 'episodes in flight (default: 16)', wholeNumber)
+    .option(
+      '--timeout <PHASE=DURATION>',
+      'how long a phase may take; a duration alone is the agent’s (again for more)',
+      collect,
+    )
+    .option('--group <n>', 'run each task so many times, compared with one another', wholeNumber)
+    .option('--seed <n>', 'what the seeds of its episodes are made from', naturalNumber)
+    .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
+    .option(
+      '--if-exists <what>',
+      'attach to a finished run of this name, or replace it',
+      oneOf('attach', 'replace'),
+    )
+}
