@@ -51,7 +51,7 @@ function checkCuts(run: Run, step: Step, input: InputBody): void {
   if (input.type !== 'tick' || run.status !== 'running' || typeof after !== 'number') return
   for (const { name, state, cut, armedAtMs } of run.groups.values()) {
     if (state !== 'open' || cut || armedAtMs === null) continue
-    const isDue = ownClock(run, run.nowMs) - armedAtMs >= after
+    const isDue = ownClock(run, run.nowMs) - armedAtMs >= after + ROUNDING_MS
     must(!isDue || step.more, 'a group is cut when it is time', () => name)
   }
 }
@@ -166,7 +166,7 @@ function checkCut(policy: RunPolicy, group: UnrecordedGroup, { all, events }: Se
   const cutMs = events[at]?.atMs ?? 0
   const leastMs = typeof cut?.after === 'number' ? cut.after : 0
   must(members.size === 0, 'a cut only when every member has begun', found)
-  must(cutMs - lastStartMs >= leastMs - 1e-3, 'each member has its time before a cut', found)
+  must(cutMs - lastStartMs >= leastMs - ROUNDING_MS, 'each member has its time before a cut', found)
 }
 
 function checkFailed(
@@ -205,3 +205,6 @@ const BEGUN: ReadonlySet<Episode['phase']> = new Set([
   'grade_offered',
   'grading',
 ])
+
+/** Two sums of the same times differ by less. */
+const ROUNDING_MS = 1e-3

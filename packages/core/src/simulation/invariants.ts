@@ -10,6 +10,7 @@ import { checkKept, checkLeft } from './leave-invariants.ts'
 import type { Scenario } from './scenario.ts'
 import { stateText } from './state-text.ts'
 import type { Truth } from './truth.ts'
+import type { OfSandbox } from './world.ts'
 
 /** What must hold and did not; the message names the rule. */
 export class BrokenInvariant extends Error {
@@ -41,6 +42,16 @@ export function checkStep(run: Run, scenario: Scenario, owned: number): void {
       worker.name,
       worker.leases.size,
     ])
+  }
+}
+
+/** After nodes and run were brought in line: by a rule of its own, whatever core says of who owns them. */
+export function checkHeld(run: Run, held: readonly OfSandbox[]): void {
+  for (const { episode, attempt, sandbox } of held) {
+    const attempts = [run.live.get(episode), run.hedges.get(episode)]
+    const found = attempts.find((each) => each?.attempt === attempt)?.current
+    const wanted = found != null && (found.sandbox ?? sandbox) === sandbox
+    must(wanted, 'no sandbox outlives its attempt', () => [episode, attempt, sandbox])
   }
 }
 

@@ -6,7 +6,7 @@ import type { Run } from '../run/run.ts'
 import type { FakeCoordinator } from './fake-coordinator.ts'
 import type { FakeNode } from './fake-node.ts'
 import type { FakeWorker } from './fake-worker.ts'
-import { mustRefuse } from './invariants.ts'
+import { checkHeld, mustRefuse } from './invariants.ts'
 import type { Scenario } from './scenario.ts'
 import { type EffectOf, insist, type OfSandbox, type World } from './world.ts'
 
@@ -151,6 +151,7 @@ export function reconcile(parts: Parts, coordinator: FakeCoordinator): void {
       world.truth.reaped++
       node.release(held)
     }
+    checkHeld(run, node.held())
   }
   for (const episode of [...run.index.slots]) {
     const address = { episode: episode.index, attempt: episode.attempt }

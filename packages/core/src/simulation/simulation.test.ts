@@ -3,9 +3,13 @@ import { expect, test } from 'vitest'
 import { simulate } from './index.ts'
 
 const FIRST = Number(process.env.SANDLOT_SEED ?? 1)
-const COUNT = Number(process.env.SANDLOT_SEEDS ?? (process.env.SANDLOT_SEED ? 1 : 2_000))
+const ENDLESS = process.env.SANDLOT_SEEDS === 'endless'
+const COUNT = ENDLESS
+  ? Number.POSITIVE_INFINITY
+  : Number(process.env.SANDLOT_SEEDS ?? (process.env.SANDLOT_SEED ? 1 : 2_000))
+const TIMEOUT_MS = ENDLESS ? 0 : 600_000
 
-test(`${COUNT} simulated runs keep every invariant`, { timeout: 600_000 }, () => {
+test(`${COUNT} simulated runs keep every invariant`, { timeout: TIMEOUT_MS }, () => {
   let episodes = 0
   const outcomes = new Set<string>()
   const reasons = new Set<string>()
