@@ -19,6 +19,7 @@ import { deleteRun } from './delete-run.ts'
 import { type EpisodePage, type EpisodesQuery, getEpisode, listEpisodes } from './episodes.ts'
 import { type FoundRun, findRun, onLive, viewOfFound } from './find-run.ts'
 import { giveUpAll } from './give-up.ts'
+import { LeavesUnderWay } from './leaves-under-way.ts'
 import { listRuns } from './list-runs.ts'
 import type { LiveRun } from './live-run.ts'
 import { openNodeWatch } from './node-watch.ts'
@@ -67,6 +68,7 @@ export class Coordinator implements CoordinatorPort {
       stage: { draining: false },
       deadlines: openDeadlines(options.clock),
       taskCache: openTaskCache(),
+      leaves: new LeavesUnderWay(),
     }
     this.#registry = openRegistry(this.#services)
     this.#shares = openCapacityShares(this.#services, this.#registry)

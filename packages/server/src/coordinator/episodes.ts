@@ -87,13 +87,24 @@ function liveItems(
   const from = after === '' ? -1 : Number(after)
   if (!Number.isInteger(from)) throw noCursor()
   const { run } = live.actor
-  for (const episode of run.live.values()) {
+  for (const episode of liveAfter(run, from)) {
     if (items.length === limit) break
-    if (episode.index <= from) continue
     const item = itemOf(run, episode)
     if (state === undefined || item.state === state) items.push(item)
   }
   return items
+}
+
+/** In the order of their positions, by the shorter way: over all that live, or over all positions that are left. */
+function* liveAfter(run: Run, from: number): Generator<Episode> {
+  if (run.live.size <= run.nextIndex - from) {
+    for (const episode of run.live.values()) if (episode.index > from) yield episode
+    return
+  }
+  for (let index = from + 1; index < run.nextIndex; index++) {
+    const episode = run.live.get(index)
+    if (episode) yield episode
+  }
 }
 
 /** A page ends early where it would take long to fill: the next one goes on. */

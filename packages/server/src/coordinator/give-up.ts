@@ -2,9 +2,12 @@ import { COORDINATOR_LIMITS } from './limits.ts'
 import type { Registry } from './registry.ts'
 import type { CoordinatorServices } from './services.ts'
 
-/** Gives up what runs in every run; resolves when that is durable, or after the time it may take. */
+/**
+ * Gives up what runs in every run, and what is being taken out of sandboxes; resolves when that is durable and these are given back, or
+ * after the time it may take.
+ */
 export async function giveUpAll(services: CoordinatorServices, registry: Registry): Promise<void> {
-  const { clock, warn } = services
+  const { clock, leaves, warn } = services
   const recorded = [...registry.all()].map(
     ({ actor }) =>
       new Promise<void>((resolve) => {
@@ -16,6 +19,6 @@ export async function giveUpAll(services: CoordinatorServices, registry: Registr
     warn('could not record in time that attempts are given up', undefined)
     late.resolve()
   })
-  await Promise.race([Promise.all(recorded), late.promise])
+  await Promise.race([Promise.all([...recorded, leaves.hurry()]), late.promise])
   cancel()
 }

@@ -102,3 +102,31 @@ test('a coordinator that is killed meanwhile takes it out anew, and keeps no san
   expect(simulation.kept).toHaveLength(1)
   expect(asked).toBe(2)
 })
+
+test('a daemon that stops in good order waits for nothing of it, and loses no result by that', async () => {
+  const begun = Promise.withResolvers<void>()
+  await using simulation = await simulate({
+    onCollect: (_, wait) => {
+      begun.resolve()
+      return new Promise((resolve) => {
+        const stop = () => resolve({ artifacts: [], leftOut: ['/out/*: stopped'] })
+        wait?.signal?.addEventListener('abort', stop, { once: true })
+      })
+    },
+  })
+  await startRun(
+    simulation,
+    runCreate('a', { artifacts: ['/out/*'], retry: { infra: 0 } }),
+    someTasks(1),
+  )
+  await startSimulatedWorker(simulation.coordinator, {
+    ...{ run: 'a', work: () => ({ kind: 'returned', reward: 1 }) },
+  })
+  await begun.promise
+  await simulation.coordinator.giveUp()
+  expect(simulation.node.living.size).toBe(0)
+  await simulation.restart()
+  expect(await simulation.results('a')).toMatchObject([
+    { outcome: 'graded', reward: 1, attempt: 1, leftOut: ['/out/*: stopped'] },
+  ])
+})

@@ -25,13 +25,16 @@ export interface KeepRequest {
  * a sandbox that dies meanwhile says so when it is released.
  */
 export async function takeWhatIsLeft(
-  work: Pick<SandboxWork, 'record' | 'node' | 'keeper' | 'keepBlob' | 'signal' | 'actor'>,
+  work: Pick<
+    SandboxWork,
+    'record' | 'node' | 'keeper' | 'keepBlob' | 'leaves' | 'signal' | 'actor'
+  >,
   effect: EffectOf<'release_sandbox'>,
 ): Promise<Left> {
-  const { record, node, keeper, signal, keepBlob } = work
+  const { record, node, keeper, leaves, signal, keepBlob } = work
   const { artifacts: patterns = [] } = record.specification
   const sandbox = sandboxId(record.id, effect)
-  const wait = { signal, timeoutMs: COORDINATOR_LIMITS.collectMs }
+  const until = AbortSignal.any([signal, leaves.hurried])
   const leftOut: string[] = []
   const left = {
     artifacts: [] as Left['artifacts'][number][],
@@ -44,7 +47,10 @@ export async function takeWhatIsLeft(
   }
   if (effect.leaves?.artifacts) {
     try {
-      const collected = await node.collectFiles({ sandbox, patterns }, wait)
+      const collected = await node.collectFiles(
+        { sandbox, patterns },
+        { signal: until, timeoutMs: COORDINATOR_LIMITS.collectMs },
+      )
       leftOut.push(...collected.leftOut)
       for (const artifact of collected.artifacts) {
         await keepBlob(artifact.blob)
@@ -60,7 +66,7 @@ export async function takeWhatIsLeft(
     try {
       const { project, name: run } = record
       const key = work.actor.run.live.get(effect.episode)?.key ?? ''
-      const options = { signal: AbortSignal.any([signal, timeout]) }
+      const options = { signal: AbortSignal.any([until, timeout]) }
       await keeper.keep({ project, sandbox, snapshot, run, key }, options)
       left.kept = snapshot
     } catch (error) {

@@ -19,6 +19,7 @@ import { EventJournal } from './event-journal.ts'
 import { createBatchDecoder } from './event-record.ts'
 import { type Grading, openGrading } from './grading.ts'
 import { leaseId } from './ids.ts'
+import type { LeavesUnderWay } from './leaves-under-way.ts'
 import type { SandboxKeeper } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { type OwnStarts, openOwnStarts } from './own-starts.ts'
@@ -74,6 +75,7 @@ export interface RunServices {
   readonly deadlines: Deadlines
   readonly taskCache: TaskCache
   readonly keeper: SandboxKeeper
+  readonly leaves: LeavesUnderWay
   /** What the daemon's metrics count. */
   readonly counters: { done: number }
   readonly stage: Stage
@@ -139,7 +141,7 @@ function startRun(
   restored: Restored & Pick<LiveRun, 'tasks' | 'starts'>,
   first: Step | undefined,
 ): LiveRun {
-  const { engine, node, clock, deadlines, keeper, signal, warn } = services
+  const { engine, node, clock, deadlines, keeper, leaves, signal, warn } = services
   const { tasks, starts } = restored
   const failed = (error: unknown) => services.failed(live, error)
   const journal = new EventJournal({
@@ -176,7 +178,8 @@ function startRun(
   })
   const keepBlob = (blob: string) => pinBlob(engine, record, blob)
   const workers = new WorkerStreams({ actor, keepBlob })
-  const work = { record, engine, node, clock, keeper, keepBlob, signal, actor, tasks, warn }
+  const owned = { keeper, leaves, keepBlob }
+  const work = { record, engine, node, clock, ...owned, signal, actor, tasks, warn }
   let programs: ProgramWorker | undefined
   const perform = performer({
     ...{ actor, workers, results, tasks, failed },

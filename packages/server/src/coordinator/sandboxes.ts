@@ -4,6 +4,7 @@ import { argvOf, type PhaseNetwork, SandlotError } from '@sandlot/protocol'
 import { endedHow } from '../node/ended-how.ts'
 import type { NodePort } from '../node/port.ts'
 import { execId, sandboxId } from './ids.ts'
+import type { LeavesUnderWay } from './leaves-under-way.ts'
 import { type SandboxKeeper, takeWhatIsLeft } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { termsOf } from './own-terms.ts'
@@ -26,6 +27,7 @@ export interface SandboxWork {
   readonly node: NodePort
   readonly clock: Clock
   readonly keeper: SandboxKeeper
+  readonly leaves: LeavesUnderWay
   /** Keeps a blob for as long as the run. */
   keepBlob(digest: string): Promise<void>
   /** Aborts when the coordinator stops: what was begun goes on, and is asked for again. */
@@ -114,7 +116,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     const { episode, attempt } = effect
     const sandbox = sandboxId(record.id, effect)
     try {
-      const left = effect.leaves ? await takeWhatIsLeft(work, effect) : undefined
+      const left = effect.leaves ? await work.leaves.track(takeWhatIsLeft(work, effect)) : undefined
       const ended = await node.release(
         { sandbox, reason: RELEASED },
         { signal, timeoutMs: COORDINATOR_LIMITS.releaseMs },

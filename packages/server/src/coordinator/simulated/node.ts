@@ -10,6 +10,7 @@ import type {
   NodeExecRequest,
   NodePort,
   NodeSandbox,
+  NodeWait,
   OpenGradeWorldRequest,
   PutFilesRequest,
   ReadFileRequest,
@@ -23,7 +24,10 @@ export interface SimulatedNodeOptions {
   onAcquire?(request: AcquireRequest): void | Promise<void>
   /** Runs a command; by default everything exits with 0. */
   onExec?(request: NodeExecRequest): Partial<NodeExecEnd> | Promise<Partial<NodeExecEnd>>
-  onCollect?(request: CollectFilesRequest): CollectedFiles | Promise<CollectedFiles>
+  onCollect?(
+    request: CollectFilesRequest,
+    wait?: NodeWait,
+  ): CollectedFiles | Promise<CollectedFiles>
   /** What a file holds; by default there is none. */
   onRead?(request: ReadFileRequest): string | undefined | Promise<string | undefined>
   /** A file that is put; throws what that fails with. */
@@ -127,9 +131,9 @@ export class SimulatedNode implements NodePort {
     this.files.push(request)
   }
 
-  async collectFiles(request: CollectFilesRequest): Promise<CollectedFiles> {
+  async collectFiles(request: CollectFilesRequest, wait?: NodeWait): Promise<CollectedFiles> {
     this.#mustLive(request.sandbox)
-    return (await this.#options.onCollect?.(request)) ?? { artifacts: [], leftOut: [] }
+    return (await this.#options.onCollect?.(request, wait)) ?? { artifacts: [], leftOut: [] }
   }
 
   async readFile(request: ReadFileRequest): Promise<Uint8Array | undefined> {
