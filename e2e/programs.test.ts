@@ -1,0 +1,82 @@
+import type { ResultRow } from 'sandlot'
+import { expect, test } from 'vitest'
+import { story } from './harness/story.ts'
+import { until } from './harness/until.ts'
+
+const byKey = (rows: readonly ResultRow[]) => Object.fromEntries(rows.map((row) => [row.key, row]))
+const small = { memory: '256MiB', disk: '64MiB' }
+
+/** Compares the answer with what it is brought; the verdict is a file, as test suites write one. */
+const check = {
+  run: [
+    ...['sh', '-c'],
+    'if [ "$(cat /work/answer)" = "$(cat /tests/wanted)" ]; then echo 1; else echo 0; fi >/verdict; exit 3',
+  ],
+  files: { '/tests/wanted': '42' },
+  clear: ['/tests'],
+  reward: { file: '/verdict' },
+} as const
+
+await story('a run of programs', { pool: 2 }, (given) => {
+  test('each ends as it must, graded by what it left', async () => {
+    const commands: Record<string, string> = {
+      right: 'mkdir -p /work; sed "s/.*is \\([0-9]*\\).*/\\1/" $SANDLOT_TASK_FILE >/work/answer',
+      wrong: 'mkdir -p /work; echo 41 >/work/answer; exit 5',
+      forger:
+        'mkdir -p /work /tests; echo 1 >/verdict; ln -s /verdict /tests/wanted; echo 1 >/work/answer',
+      late: 'mkdir -p /work; echo 42 >/work/answer; echo so far; trap "" TERM; while :; do sleep 1; done',
+      missing: '/no/such/program',
+      eater: 'tail /dev/zero',
+    }
+    const run = given.client.rollouts.program(
+      Object.keys(commands).map((id) => ({ id, question: 'the answer is 42' })),
+      {
+        ...{ from: given.image, command: ['never'], grade: check, resources: small },
+        timeout: { agent: '3s' },
+        concurrency: 3,
+        each: ({ id }) => ({ command: commands[id] as string }),
+      },
+    )
+    const rows = byKey(await run.wait())
+    const told = Object.values(rows).map(({ key, outcome, reward }) => [key, outcome, reward])
+    expect(Object.fromEntries(told.map(([key, ...rest]) => [key, rest]))).toEqual({
+      right: ['graded', 1],
+      wrong: ['graded', 0],
+      forger: ['graded', 0],
+      late: ['agent_timeout', 1],
+      missing: ['episode_error', null],
+      eater: ['sandbox_oom', 0],
+    })
+    expect(rows.wrong?.data).toMatchObject({ exitCode: 5, signal: null })
+    expect(rows.missing?.error).toMatch(/not found/)
+    const said = await run.artifact(rows.late as ResultRow, 'agent.stdout')
+    expect(Buffer.from(said).toString()).toBe('so far\n')
+    expect(await Array.fromAsync(given.client.sandboxes.list())).toEqual([])
+  })
+
+  test('a daemon that is killed under it, with no client there, gives one result an episode', async () => {
+    const keys = Array.from({ length: 12 }, (_, n) => `t${n}`)
+    const run = given.client.rollouts.program(
+      keys.map((id) => ({ id })),
+      {
+        ...{ name: 'unattended', from: given.image, resources: small, concurrency: 4 },
+        // Whoever begins it twice leaves two lines.
+        command: 'echo begun >>/begun; sleep 2; echo "{\\"reward\\": $(wc -l </begun)}"',
+        reward: 'stdout',
+      },
+    )
+    await run.submitted
+    await until('some are at work', async () => (await run.view()).counts.running >= 2)
+    const { client } = given
+    for (const done of [1, 6]) {
+      await until(`${done} are done`, async () => (await run.view()).counts.done >= done)
+      await given.daemon.kill()
+      await given.daemon.start()
+    }
+    const rows = await (await client.rollouts.get('unattended')).wait()
+    expect(rows.map(({ key }) => key).sort()).toEqual([...keys].sort())
+    const told = rows.map(({ outcome, reward, attempt }) => ({ outcome, reward, attempt }))
+    expect(told).toEqual(rows.map(() => ({ outcome: 'graded', reward: 1, attempt: 1 })))
+    expect(await Array.fromAsync(client.sandboxes.list())).toEqual([])
+  })
+})
