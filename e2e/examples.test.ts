@@ -44,7 +44,15 @@ await story('the examples', { pool: 2 }, (given) => {
 
   test('there is none that is not run here', async () => {
     expect((await readdir(examples)).sort()).toEqual([
-      ...['functions.ts', 'quickstart.ts', 'resume.ts', 'reward.ts', 'sandbox.ts', 'trainer.ts'],
+      ...[
+        'functions.ts',
+        'programs.ts',
+        'quickstart.ts',
+        'resume.ts',
+        'reward.ts',
+        'sandbox.ts',
+        'trainer.ts',
+      ],
     ])
   })
 
@@ -70,6 +78,14 @@ await story('the examples', { pool: 2 }, (given) => {
     expect(lines).toEqual([
       ...['once 1', '0 0', '1 1', '2 0'],
       "[ [ '41', 0 ], [ '42', 1 ], [ '43', 0 ] ]",
+    ])
+    expect(code).toBe(0)
+  })
+
+  test('programs.ts', async () => {
+    const { lines, code } = await linesOf('programs.ts')
+    expect(lines.map((line) => line.split(' {')[0]).sort()).toEqual([
+      ...['easy graded 1', 'hard graded 0'],
     ])
     expect(code).toBe(0)
   })

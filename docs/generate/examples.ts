@@ -5,6 +5,7 @@ import { fenced } from './markdown.ts'
 
 /** The examples in the pages are those that the tests run. */
 export const quickstart = example('README.md', 'quickstart')
+export const programs = example('docs/guides/rollouts.md', 'programs')
 export const trainer = example('docs/guides/rollouts.md', 'trainer')
 
 function example(path: string, name: string): Document {
