@@ -118,6 +118,17 @@ await story('task folders in Harbor’s format', { pool: 2 }, (given) => {
     expect(held.map(({ key }: { key: string }) => key)).toEqual([
       ...['broken', 'flaky', 'free', 'unbuilt', 'ungraded'],
     ])
+    const chosen = ['--harbor', directory.path, '--agent', 'oracle', '--quarantine', list]
+    const started = await sandlot('runs', 'start', ...chosen, '--detach')
+    expect(started).toMatchObject({ code: 0 })
+    const rows = await (await given.client.rollouts.get(started.stdout.trim())).wait()
+    expect(rows.map(({ key, reward, rewards }) => ({ key, reward, rewards }))).toEqual(
+      expect.arrayContaining([
+        { key: 'good', reward: 1, rewards: null },
+        { key: 'named', reward: 1, rewards: { reward: 1, style: 0.5 } },
+      ]),
+    )
+    expect(rows).toHaveLength(2)
   })
 
   test('give an agent what it is asked, and no verdict of its own', async () => {

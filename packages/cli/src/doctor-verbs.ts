@@ -1,6 +1,7 @@
 /** `sandlot doctor …`. */
 import type { Command } from 'commander'
-import { collect, positiveNumber, wholeNumber } from './option-values.ts'
+import { positiveNumber, wholeNumber } from './option-values.ts'
+import { addGrade, addTaskOptions, addWhat } from './start-run-verb.ts'
 
 const TIMES = 3
 
@@ -16,27 +17,26 @@ export function addDoctorVerbs(program: Command): void {
       const { doctorCommand } = await import('./commands/doctor.ts')
       process.exitCode = await doctorCommand(options)
     })
-  doctor
+  const tasks = doctor
     .command('tasks')
     .description(
       'say which tasks are broken, flaky or free points, by trials of their gold solution and of doing nothing',
     )
-    .argument('<source...>', 'folders of tasks in Harbor’s format')
-    .option('--times <n>', 'trials of each', wholeNumber, TIMES)
-    .option('--concurrency <n>', 'trials in flight', wholeNumber)
-    .option('--pass <n>', 'from this reward on a task is solved', positiveNumber, 1)
-    .option('--reward <name>', 'the reward that counts, where there are several')
-    .option('--env <NAME=VALUE>', 'variable that tasks ask for (again for more)', collect)
-    .option('--build', 'build the Dockerfile also where a task names an image')
-    .option(
-      '--allow <host>',
-      'a host that tasks with an open network may reach beyond package mirrors (again for more)',
-      collect,
+    .argument(
+      '<source...>',
+      'folders of tasks in Harbor’s format, or files with one JSON object a line whose `sandlot` has a command `gold`, and perhaps `null`',
     )
+    .option('--times <n>', 'trials of each', wholeNumber, TIMES)
+    .option('--concurrency <n>', 'trials in flight (default: 16)', wholeNumber)
+    .option('--pass <n>', 'from this reward on a task is solved', positiveNumber, 1)
+    .option('--reward-name <name>', 'the reward that counts, where there are several')
     .option('--write <file>', 'write the list of tasks that should not be run as they are')
     .option('--json', 'print JSON')
-    .action(async (sources, options) => {
-      const { doctorTasksCommand } = await import('./commands/doctor-tasks.ts')
-      process.exitCode = await doctorTasksCommand(sources, options)
-    })
+  addTaskOptions(tasks)
+  addWhat(tasks)
+  addGrade(tasks)
+  tasks.action(async (sources, options) => {
+    const { doctorTasksCommand } = await import('./commands/doctor-tasks.ts')
+    process.exitCode = await doctorTasksCommand(sources, options)
+  })
 }

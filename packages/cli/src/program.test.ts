@@ -82,12 +82,12 @@ test.each([
   ['doctor --json', ['doctorCommand', { json: true }]],
   ['doctor tasks a b', ['doctorTasksCommand', ['a', 'b'], { times: 3, pass: 1 }]],
   [
-    'doctor tasks a --times 5 --pass 0.5 --reward style --allow a.b --env A=1 --build --write q --json',
+    'doctor tasks a --times 5 --pass 0.5 --reward-name style --allow a.b --task-env A=1 --build --write q --json',
     [
       'doctorTasksCommand',
       ['a'],
       {
-        ...{ times: 5, pass: 0.5, reward: 'style', allow: ['a.b'], env: ['A=1'] },
+        ...{ times: 5, pass: 0.5, rewardName: 'style', allow: ['a.b'], taskEnv: ['A=1'] },
         ...{ build: true, write: 'q', json: true },
       },
     ],

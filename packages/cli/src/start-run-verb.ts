@@ -9,13 +9,19 @@ export function addStartRunVerb(runs: Command): void {
       'run a command for each task, in a sandbox of its own; the daemon does it, whoever is there',
     )
     .argument(
-      '<tasks>',
+      '[tasks]',
       'a file with one JSON object a line, or - for standard input; `id` is a task’s key, `sandlot` what it has of its own',
     )
+    .option(
+      '--command <command>',
+      'the episode, run by a shell; it finds its task in $SANDLOT_TASK_FILE',
+    )
+  addHarbor(start)
   addWhat(start)
   addGrade(start)
   addHow(start)
   start
+    .option('--quarantine <file>', 'leave out what `sandlot doctor tasks --write` has listed')
     .option('--watch', 'follow it until it is over, and print its report (default on a terminal)')
     .option('--detach', 'end when the tasks are submitted (default elsewhere)')
     .action(async (file, options) =>
@@ -23,13 +29,34 @@ export function addStartRunVerb(runs: Command): void {
     )
 }
 
-function addWhat(start: Command): void {
+function addHarbor(start: Command): void {
+  start
+    .option(
+      '--harbor <folder>',
+      'in place of a file: a task folder in Harbor’s format, or a folder of them',
+    )
+    .option(
+      '--agent <agent>',
+      'with --harbor: oracle runs a task’s solution, nop does nothing, else a command that finds what it is asked in $INSTRUCTION',
+    )
+  addTaskOptions(start)
+}
+
+/** How task folders are read. */
+export function addTaskOptions(verb: Command): void {
+  verb
+    .option(
+      '--task-env <NAME=VALUE>',
+      'variable that task folders ask for (again for more)',
+      collect,
+    )
+    .option('--build', 'build the Dockerfile also where a task folder names an image')
+}
+
+/** What a sandbox is made of, and what it may reach. */
+export function addWhat(start: Command): void {
   start
     .option('--from <start>', 'what each sandbox starts from, as for `sandlot sandbox create`')
-    .option(
-      '--command <command>',
-      'the episode, run by a shell; it finds its task in $SANDLOT_TASK_FILE',
-    )
     .option('--setup <command>', 'run this before the episode (again for more)', collect)
     .option('--file <PATH=FILE>', 'bring FILE to PATH before the episode (again for more)', collect)
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
@@ -41,7 +68,7 @@ function addWhat(start: Command): void {
     .option('--packages', 'let set-up and episode reach the package mirrors of the machine')
 }
 
-function addGrade(start: Command): void {
+export function addGrade(start: Command): void {
   start
     .option('--grade <command>', 'grade what the episode left by this, run by a shell')
     .option(

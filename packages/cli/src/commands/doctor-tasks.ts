@@ -1,26 +1,27 @@
 /** `sandlot doctor tasks`: which tasks say nothing of who does them, found out by those whose result is known beforehand. */
+import { statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { type NetworkPolicy, Sandlot } from 'sandlot'
+import { Sandlot } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { describeDiagnoses } from '../task-doctor/describe.ts'
 import { type Diagnosis, diagnose, isSound } from '../task-doctor/diagnose.ts'
-import { harborSource } from '../task-doctor/harbor-source.ts'
 import { quarantineOf } from '../task-doctor/quarantine.ts'
 import { runTrials } from '../task-doctor/run-trials.ts'
-import type { DoctorSource, DoctorTask } from '../task-doctor/source.ts'
-import { tellNotes } from '../tasks/tell-notes.ts'
+import {
+  type DoctorSource,
+  type DoctorTask,
+  fileSource,
+  folderSource,
+} from '../task-doctor/source.ts'
+import type { FolderOptions } from '../tasks/harbor-folders.ts'
 import { interruption } from './interruption.ts'
-import { pairs } from './options.ts'
+import type { StartRunOptions } from './program-options.ts'
 
-export interface DoctorTasksOptions {
+export interface DoctorTasksOptions extends FolderOptions, StartRunOptions {
   readonly times: number
-  readonly concurrency?: number
-  readonly reward?: string
   readonly pass: number
-  readonly env?: readonly string[]
-  readonly build?: boolean
-  readonly allow?: readonly string[]
+  readonly rewardName?: string
   readonly write?: string
   readonly json?: boolean
 }
@@ -30,11 +31,10 @@ export async function doctorTasksCommand(
   paths: readonly string[],
   options: DoctorTasksOptions,
 ): Promise<number> {
-  const { times, concurrency, reward, pass, write, json } = options
+  const { times, concurrency, rewardName, pass, write, json } = options
   const sources = await sourcesOf(paths, options)
   const tasks = sources.flatMap((source) => source.tasks)
   refuseDoubles(tasks)
-  tellNotes(sources.flatMap(({ notes }) => notes))
   await using client = new Sandlot()
   using interrupted = interruption()
   const runs: string[] = []
@@ -43,7 +43,7 @@ export async function doctorTasksCommand(
     const { run, trials } = await runTrials(client, source, {
       times,
       ...(concurrency === undefined ? {} : { concurrency }),
-      pass: { reward: pass, ...(reward === undefined ? {} : { name: reward }) },
+      pass: { reward: pass, ...(rewardName === undefined ? {} : { name: rewardName }) },
       signal: interrupted.signal,
     })
     if (run !== undefined) runs.push(run)
@@ -60,11 +60,19 @@ export async function doctorTasksCommand(
 
 async function sourcesOf(
   paths: readonly string[],
-  { env = [], build = false, allow }: DoctorTasksOptions,
+  options: DoctorTasksOptions,
 ): Promise<readonly DoctorSource[]> {
-  const open: NetworkPolicy = allow ? { allow: [...allow], packages: true } : 'packages'
-  const options = { env: pairs(env, '--env'), build, open }
-  return await Promise.all(paths.map((path) => harborSource(path, options)))
+  const sources: DoctorSource[] = []
+  for (const path of paths) {
+    sources.push(
+      isDirectory(path) ? await folderSource(path, options) : await fileSource(path, options),
+    )
+  }
+  return sources
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
 function refuseDoubles(tasks: readonly DoctorTask[]): void {
@@ -83,7 +91,8 @@ async function writeQuarantine(
   diagnoses: readonly Diagnosis[],
   times: number,
 ): Promise<void> {
-  const digests = new Map(tasks.map(({ key, digest }) => [key, digest]))
+  const digests = new Map<string, string>()
+  for (const { key, digest } of tasks) digests.set(key, await digest())
   const list = quarantineOf(diagnoses, {
     times,
     madeAt: new Date().toISOString(),

@@ -1,9 +1,10 @@
 /** Tasks of a run of programs: one JSON object a line. */
+import { hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { stdin } from 'node:process'
 import { createInterface } from 'node:readline'
-import { invalidRequest, LIMITS, taskPut } from '@sandlot/protocol'
+import { command, invalidRequest, LIMITS, taskPut } from '@sandlot/protocol'
 import { type ImageLike, SandlotError, type TaskOptions } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import { parseFrom } from './from.ts'
@@ -16,6 +17,10 @@ export interface ProgramTask {
   /** What the program gets: the line, without what is not its. */
   readonly content: Readonly<Record<string, unknown>>
   readonly own: TaskOptions
+  /** Who solves it, and who does nothing: for `sandlot doctor tasks` alone. */
+  readonly trials: { readonly [Role in 'gold' | 'null']?: string | readonly string[] | undefined }
+  /** Of all that it is made of. */
+  digest(): Promise<string>
 }
 
 /**
@@ -77,8 +82,18 @@ function taskOf(line: string, position: number, reading: Reading): ProgramTask {
   if (!isObject(parsed)) {
     throw new Mistake(`${where} is not a JSON object`, 'write one JSON object a line')
   }
-  const { [OWN]: own = {}, ...content } = parsed
-  return { key: keyOf(content, position, where), content, own: ownTerms(own, reading) }
+  const { [OWN]: given = {}, ...content } = parsed
+  const wrong = (why: string) =>
+    new Mistake(`${where}: ${OWN}${why}`, `correct what \`${OWN}\` of that line says`)
+  if (!isObject(given)) throw wrong(' is not an object')
+  const { gold, null: none, ...own } = given
+  return {
+    key: keyOf(content, position, where),
+    content,
+    own: ownTerms(own, { ...reading, wrong }),
+    trials: { gold: trialOf(gold, 'gold', wrong), null: trialOf(none, 'null', wrong) },
+    digest: async () => `sha256:${hash('sha256', JSON.stringify(parsed))}`,
+  }
 }
 
 function parseJson(line: string, where: string): unknown {
@@ -100,10 +115,19 @@ function keyOf({ id }: Record<string, unknown>, position: number, where: string)
   )
 }
 
-function ownTerms(given: unknown, { where, folder, starts }: Reading): TaskOptions {
-  const wrong = (why: string) =>
-    new Mistake(`${where}: ${OWN}${why}`, `correct what \`${OWN}\` of that line says`)
-  if (!isObject(given)) throw wrong(' is not an object')
+type Wrong = (why: string) => Mistake
+
+function trialOf(given: unknown, name: string, wrong: Wrong): string | string[] | undefined {
+  if (given === undefined) return undefined
+  const { error, data } = command.safeParse(given)
+  if (error) throw wrong(`.${name} is no command: text for a shell, or a list of arguments`)
+  return data
+}
+
+function ownTerms(
+  given: Record<string, unknown>,
+  { where, folder, starts, wrong }: Reading & { readonly wrong: Wrong },
+): TaskOptions {
   const { from, files, grade = {}, timeout, resources, network, ...program } = given
   if (!isObject(grade)) throw wrong('.grade is not an object')
   const { run, files: graders, ...grades } = grade

@@ -1,59 +1,32 @@
 /** `sandlot runs start`. */
-import { statSync } from 'node:fs'
 import { isStartId } from '@sandlot/protocol'
-import {
-  type ImageLike,
-  type ProgramOptions,
-  type RewardOption,
-  type Run,
-  Sandlot,
-  SandlotError,
-} from 'sandlot'
+import { type ImageLike, type ProgramOptions, type Run, Sandlot, SandlotError } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import { startProgressLine } from '../output/progress.ts'
 import { isInteractive, note, printLine } from '../output/terminal.ts'
-import { nothingToStartFrom, parseFrom } from './from.ts'
+import { folderProgram, readFolders } from '../tasks/harbor-folders.ts'
+import { holdBack } from '../tasks/hold-back.ts'
+import { withImages } from '../tasks/with-images.ts'
+import { nothingToStartFrom } from './from.ts'
 import { interruption } from './interruption.ts'
-import { given, pairs } from './options.ts'
+import { programOptions, type StartRunOptions, sharedOptions } from './program-options.ts'
 import { type ProgramTask, readProgramTasks } from './program-tasks.ts'
 import { describeReport } from './run-report.ts'
 import { follow } from './watch-run.ts'
 
-export interface StartRunOptions {
-  readonly from?: string
-  readonly command?: string
-  readonly reward?: string
-  readonly grade?: string
-  readonly gradeIn?: 'world' | 'clean' | 'same'
-  readonly name?: string
-  readonly ifExists?: 'attach' | 'replace'
-  readonly concurrency?: number
-  readonly timeout?: readonly string[]
-  readonly setup?: readonly string[]
-  readonly env?: readonly string[]
-  readonly file?: readonly string[]
-  readonly gradeFile?: readonly string[]
-  readonly group?: number
-  readonly seed?: number
-  readonly memory?: string
-  readonly cpu?: number
-  readonly disk?: string
-  readonly pids?: number
-  readonly allow?: readonly string[]
-  readonly packages?: boolean
-  readonly tag?: readonly string[]
-  readonly watch?: boolean
-  readonly detach?: boolean
-}
-
 /** Submits the tasks and leaves the run to the daemon, or follows it. */
-export async function startRunCommand(file: string, options: StartRunOptions): Promise<void> {
-  const tasks = await readProgramTasks(file)
-  const wanted = programOptions(tasks, options)
+export async function startRunCommand(
+  file: string | undefined,
+  options: StartRunOptions,
+): Promise<void> {
+  const wanted =
+    options.harbor === undefined ? await ofFile(file, options) : await ofFolders(file, options)
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
-  const run = await submit(client, tasks, { ...wanted, signal })
+  const tasks = await wanted.built(client, signal)
+  const from = tasks[0]?.own.from ?? ''
+  const run = await submit(client, tasks, { from, ...wanted.run, signal })
   printLine(run.name)
   if (!(options.watch ?? (isInteractive && !options.detach))) {
     note(
@@ -64,6 +37,52 @@ export async function startRunCommand(file: string, options: StartRunOptions): P
   }
   const report = await follow(run, signal)
   printLine(describeReport(report))
+}
+
+interface Wanted {
+  readonly run: Omit<ProgramOptions<ProgramTask>, 'from'> & { readonly from?: ImageLike }
+  /** Its tasks, with what has to be there before anything is started. */
+  built(client: Sandlot, signal: AbortSignal): Promise<readonly ProgramTask[]>
+}
+
+async function ofFile(file: string | undefined, options: StartRunOptions): Promise<Wanted> {
+  if (file === undefined) {
+    const hint = 'name a file with one JSON object a line, - for standard input, or --harbor FOLDER'
+    throw new Mistake('there are no tasks', hint)
+  }
+  if (options.agent !== undefined) {
+    throw new Mistake(
+      '--agent is for --harbor',
+      "say what is run with --command 'python3 /agent.py'",
+    )
+  }
+  const tasks = await holdBack(await readProgramTasks(file), options.quarantine)
+  return { run: programOptions(tasks, options), built: async () => tasks }
+}
+
+/** What a task folder says itself. */
+const OF_FOLDERS = ['from', 'command', 'grade', 'gradeIn', 'gradeFile', 'reward'] as const
+
+async function ofFolders(file: string | undefined, options: StartRunOptions): Promise<Wanted> {
+  const { harbor = '', agent = '' } = options
+  const hint = 'task folders say themselves what they start from, and how they are graded'
+  if (file !== undefined)
+    throw new Mistake(`both ${file} and --harbor ${harbor}`, 'name one of them')
+  const wrong = OF_FOLDERS.find((name) => options[name] !== undefined)
+  if (wrong !== undefined) {
+    const option = wrong.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    throw new Mistake(`--${option} has no place beside --harbor`, hint)
+  }
+  if (agent === '')
+    throw new Mistake('nobody does the tasks', 'say who does: --agent oracle, nop, or a command')
+  const folders = await holdBack(await readFolders(harbor, options), options.quarantine)
+  const who = agent === 'oracle' || agent === 'nop' ? agent : { command: agent }
+  const { tasks, run } = await folderProgram(folders, who, options)
+  const { allow: _, packages: __, ...rest } = options
+  return {
+    run: { ...sharedOptions(rest), ...run },
+    built: (client, signal) => withImages(client, tasks, signal),
+  }
 }
 
 async function submit(
@@ -109,120 +128,4 @@ function startOfNothing(error: unknown, starts: readonly (ImageLike | undefined)
     (start) => typeof start === 'string' && !isStartId(start) && message.endsWith(` ${start}`),
   )
   return typeof name === 'string' ? nothingToStartFrom(name) : error
-}
-
-/** @throws Mistake */
-export function programOptions(
-  tasks: readonly ProgramTask[],
-  options: StartRunOptions,
-): ProgramOptions<ProgramTask> {
-  const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids } = options
-  const resources = given({ memory, cpu, disk, pids })
-  const env = pairs(options.env ?? [], '--env')
-  return {
-    ...given({ name, ifExists, concurrency, seed, setup }),
-    from: startOf(tasks, options),
-    command: commandOf(tasks, options),
-    ...verdictOf(options),
-    files: filesOf(options.file, '--file'),
-    ...(options.timeout ? { timeout: timeoutsOf(options.timeout) } : {}),
-    ...(Object.keys(resources).length > 0 ? { resources } : {}),
-    ...(Object.keys(env).length > 0 ? { env } : {}),
-    ...networkOf(options),
-    ...(options.group === undefined ? {} : { group: { size: options.group } }),
-    ...(options.tag ? { tags: pairs(options.tag, '--tag') } : {}),
-    key: ({ key }) => key,
-    content: ({ content }) => content,
-    each: ({ own }) => own,
-  }
-}
-
-/** Where each task says for itself what it starts from, the run needs nothing else. */
-function startOf(tasks: readonly ProgramTask[], { from }: StartRunOptions): ImageLike {
-  if (from !== undefined) return parseFrom(from)
-  const first = tasks[0]?.own.from
-  if (first !== undefined && tasks.every(({ own }) => own.from !== undefined)) return first
-  throw new Mistake(
-    'not every task says what its sandboxes start from',
-    'say it for all with --from, such as --from debian:bookworm,python3',
-  )
-}
-
-function commandOf(
-  tasks: readonly ProgramTask[],
-  { command }: StartRunOptions,
-): ProgramOptions<ProgramTask>['command'] {
-  if (command !== undefined) return command
-  const first = tasks[0]?.own.command
-  if (first !== undefined && tasks.every(({ own }) => own.command !== undefined)) return first
-  throw new Mistake(
-    'not every task says what is run',
-    "say it for all with --command, such as --command 'python3 /agent.py'",
-  )
-}
-
-function rewardOf(text: string): RewardOption {
-  if (text === 'exit' || text === 'stdout') return text
-  const path = /^file:(\/.+)$/.exec(text)?.[1]
-  if (path !== undefined) return { file: path }
-  throw new Mistake(
-    `--reward ${text} says no place`,
-    'write exit, stdout, or file:PATH with an absolute path',
-  )
-}
-
-/** Of the grader where there is one, else of the command itself. */
-function verdictOf({
-  grade,
-  gradeIn,
-  gradeFile,
-  reward: place,
-}: StartRunOptions): Pick<ProgramOptions<unknown>, 'reward' | 'grade'> {
-  const reward = place === undefined ? {} : { reward: rewardOf(place) }
-  if (grade === undefined) {
-    if (gradeIn === undefined && gradeFile === undefined) return reward
-    throw new Mistake(
-      `there is no grader for ${gradeIn === undefined ? '--grade-file' : '--grade-in'}`,
-      "say what grades with --grade, such as --grade 'python3 /tests/check.py'",
-    )
-  }
-  return {
-    grade: {
-      run: grade,
-      ...reward,
-      ...(gradeIn === undefined ? {} : { in: gradeIn }),
-      files: filesOf(gradeFile, '--grade-file'),
-    },
-  }
-}
-
-/** `PATH=FILE` each: path in the sandbox, file of this machine. */
-function filesOf(texts: readonly string[] | undefined, option: string) {
-  return Object.fromEntries(
-    Object.entries(pairs(texts ?? [], option)).map(([path, file]) => [
-      path,
-      { path: file, mode: isExecutable(file) ? 0o755 : 0o644 },
-    ]),
-  )
-}
-
-function isExecutable(file: string): boolean {
-  return ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0
-}
-
-/** `PHASE=DURATION` each, or a duration alone for the agent. */
-function timeoutsOf(texts: readonly string[]): NonNullable<ProgramOptions<unknown>['timeout']> {
-  return pairs(
-    texts.map((text) => (text.includes('=') ? text : `agent=${text}`)),
-    '--timeout',
-  )
-}
-
-/** For its set-up and its agent; a grader reaches nothing. */
-function networkOf({ allow, packages }: StartRunOptions): Pick<ProgramOptions<unknown>, 'network'> {
-  if (!allow && !packages) return {}
-  const policy = allow
-    ? { allow: [...allow], ...(packages ? { packages } : {}) }
-    : ('packages' as const)
-  return { network: { setup: policy, agent: policy } }
 }

@@ -1,5 +1,4 @@
 /** Runs every trial of every task as an episode of one run, and sorts what came of them by task. */
-import { TIMEOUT_DEFAULTS_MS } from '@sandlot/protocol'
 import type { ImageLike, ResultRow, Run, Sandlot } from 'sandlot'
 import { pause } from '../commands/pause.ts'
 import { describeLive } from '../commands/watch-run.ts'
@@ -48,7 +47,7 @@ export async function runTrials(
     const row = rows.get(key)
     if (row) found.get(task.key)?.push(trialOf(role, row, options.pass))
   }
-  const trials = tasks.map(({ key, timeoutMs = TIMEOUT_DEFAULTS_MS.agent }) => ({
+  const trials = tasks.map(({ key, timeoutMs }) => ({
     ...{ key, timeoutMs, trials: found.get(key) ?? [] },
   }))
   return { ...(run ? { run: run.name } : {}), trials }
@@ -81,7 +80,7 @@ function start(
     ...(concurrency === undefined ? {} : { concurrency }),
     key: ({ key }) => key,
     content: ({ task }) => task.content,
-    each: async ({ task, role, from }) => ({ ...(await task.options(role)), from }),
+    each: ({ task, role, from }) => ({ ...task.options[role], from }),
     // A grade that has to be tried again is what is looked for.
     retry: { grade: 0 },
     tags: { doctor: 'tasks' },

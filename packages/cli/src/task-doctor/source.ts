@@ -1,26 +1,74 @@
 /** Where tasks to be examined come from, whatever their format. */
+import { TIMEOUT_DEFAULTS_MS, timeouts } from '@sandlot/protocol'
 import type { ImageLike, ProgramOptions, TaskOptions } from 'sandlot'
+import { programOptions, type StartRunOptions } from '../commands/program-options.ts'
+import { type ProgramTask, readProgramTasks } from '../commands/program-tasks.ts'
+import { type FolderOptions, folderProgram, readFolders } from '../tasks/harbor-folders.ts'
 import type { TrialRole } from './trial.ts'
 
 export interface DoctorTask {
   readonly key: string
-  /** Of all that it is made of. */
-  readonly digest: string
-  /** That an agent has; undefined: what the run gives. */
-  readonly timeoutMs: number | undefined
+  readonly timeoutMs: number
   /** Who can be tried: without a gold solution `null` alone. */
   readonly roles: readonly TrialRole[]
   readonly from: ImageLike
   /** What is run in its sandboxes, and what those may use. */
-  readonly options: (role: TrialRole) => TaskOptions | Promise<TaskOptions>
+  readonly options: Readonly<Record<TrialRole, TaskOptions>>
   /** What the programs are told of it. */
   readonly content: unknown
+  digest(): Promise<string>
 }
 
 export interface DoctorSource {
   readonly tasks: readonly DoctorTask[]
   /** What all of its tasks have. */
-  readonly run: Pick<ProgramOptions<never>, 'command' | 'grade'>
-  /** What of a task has no meaning here, and which task's it is. */
-  readonly notes: readonly { readonly key: string; readonly text: string }[]
+  readonly run: Omit<ProgramOptions<unknown>, 'from' | 'key' | 'content' | 'each'>
+}
+
+const NOTHING = ['/bin/sh', '-c', ':']
+
+/** Folders in Harbor's format: the oracle is gold, and who does nothing is null. */
+export async function folderSource(path: string, options: FolderOptions): Promise<DoctorSource> {
+  const folders = await readFolders(path, options)
+  const none = await folderProgram(folders, 'nop', options)
+  const solved = folders.filter(({ solution }) => solution)
+  const gold = solved.length > 0 ? await folderProgram(solved, 'oracle', options) : none
+  const golden = new Map(gold.tasks.map(({ key, own }) => [key, own]))
+  const hasGold = new Set(solved.map(({ key }) => key))
+  return {
+    run: none.run,
+    tasks: none.tasks.map((task, index) => ({
+      ...task,
+      timeoutMs: folders[index]?.agent.timeoutMs ?? TIMEOUT_DEFAULTS_MS.agent,
+      roles: hasGold.has(task.key) ? ['gold', 'null'] : ['null'],
+      from: task.own.from ?? '',
+      options: { gold: golden.get(task.key) ?? task.own, null: task.own },
+    })),
+  }
+}
+
+/** One JSON object a line, with commands for both. */
+export async function fileSource(file: string, options: StartRunOptions): Promise<DoctorSource> {
+  const tasks = await readProgramTasks(file)
+  const wanted = programOptions(tasks, { ...options, command: NOTHING.join(' ') })
+  // Of a trial, which is no task of the file, they have nothing to say.
+  const { from, key: _, content: __, each: ___, expected: ____, group: _____, ...run } = wanted
+  return {
+    run: { ...run, command: NOTHING },
+    tasks: tasks.map((task) => ({
+      ...{ key: task.key, content: task.content, digest: () => task.digest() },
+      timeoutMs: timeoutOf(task, wanted),
+      roles: task.trials.gold === undefined ? ['null'] : ['gold', 'null'],
+      from: task.own.from ?? from,
+      options: {
+        gold: { ...task.own, command: task.trials.gold ?? NOTHING },
+        null: { ...task.own, command: task.trials.null ?? NOTHING },
+      },
+    })),
+  }
+}
+
+function timeoutOf({ own }: ProgramTask, run: Pick<ProgramOptions<never>, 'timeout'>): number {
+  const { agent } = timeouts.parse({ ...run.timeout, ...own.timeout })
+  return agent ?? TIMEOUT_DEFAULTS_MS.agent
 }

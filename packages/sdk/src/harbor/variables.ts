@@ -28,7 +28,7 @@ export function resolveVariables(
     if (found === undefined) {
       problems.add(
         SETTINGS_FILE,
-        `wants a value for ${wanted}: give it (\`env\`, --env ${wanted}=…)`,
+        `wants a value for ${wanted}: give it (\`env\`, --task-env ${wanted}=…)`,
         `${at}.${name}`,
       )
     } else resolved[name] = found

@@ -1,0 +1,164 @@
+/** From the options of a verb to those of a run of programs. */
+import { statSync } from 'node:fs'
+import type { ImageLike, ProgramOptions, RewardOption } from 'sandlot'
+import { Mistake } from '../failure.ts'
+import type { FolderOptions } from '../tasks/harbor-folders.ts'
+import { parseFrom } from './from.ts'
+import { given, pairs } from './options.ts'
+import type { ProgramTask } from './program-tasks.ts'
+
+export interface StartRunOptions extends FolderOptions {
+  /** A folder of tasks in Harbor's format, in place of a file. */
+  readonly harbor?: string
+  readonly agent?: string
+  readonly quarantine?: string
+  readonly from?: string
+  readonly command?: string
+  readonly reward?: string
+  readonly grade?: string
+  readonly gradeIn?: 'world' | 'clean' | 'same'
+  readonly name?: string
+  readonly ifExists?: 'attach' | 'replace'
+  readonly concurrency?: number
+  readonly timeout?: readonly string[]
+  readonly setup?: readonly string[]
+  readonly env?: readonly string[]
+  readonly file?: readonly string[]
+  readonly gradeFile?: readonly string[]
+  readonly group?: number
+  readonly seed?: number
+  readonly memory?: string
+  readonly cpu?: number
+  readonly disk?: string
+  readonly pids?: number
+  readonly allow?: readonly string[]
+  readonly packages?: boolean
+  readonly tag?: readonly string[]
+  readonly watch?: boolean
+  readonly detach?: boolean
+}
+
+/** @throws Mistake */
+export function programOptions(
+  tasks: readonly ProgramTask[],
+  options: StartRunOptions,
+): ProgramOptions<ProgramTask> {
+  return {
+    ...sharedOptions(options),
+    from: startOf(tasks, options),
+    command: commandOf(tasks, options),
+    ...verdictOf(options),
+  }
+}
+
+/** What a run has wherever its tasks come from. */
+export function sharedOptions(
+  options: StartRunOptions,
+): Omit<ProgramOptions<ProgramTask>, 'from' | 'command'> {
+  const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids } = options
+  const resources = given({ memory, cpu, disk, pids })
+  const env = pairs(options.env ?? [], '--env')
+  return {
+    ...given({ name, ifExists, concurrency, seed, setup }),
+    files: filesOf(options.file, '--file'),
+    ...(options.timeout ? { timeout: timeoutsOf(options.timeout) } : {}),
+    ...(Object.keys(resources).length > 0 ? { resources } : {}),
+    ...(Object.keys(env).length > 0 ? { env } : {}),
+    ...networkOf(options),
+    ...(options.group === undefined ? {} : { group: { size: options.group } }),
+    ...(options.tag ? { tags: pairs(options.tag, '--tag') } : {}),
+    key: ({ key }) => key,
+    content: ({ content }) => content,
+    each: ({ own }) => own,
+  }
+}
+
+/** Where each task says for itself what it starts from, the run needs nothing else. */
+function startOf(tasks: readonly ProgramTask[], { from }: StartRunOptions): ImageLike {
+  if (from !== undefined) return parseFrom(from)
+  const first = tasks[0]?.own.from
+  if (first !== undefined && tasks.every(({ own }) => own.from !== undefined)) return first
+  throw new Mistake(
+    'not every task says what its sandboxes start from',
+    'say it for all with --from, such as --from debian:bookworm,python3',
+  )
+}
+
+function commandOf(
+  tasks: readonly ProgramTask[],
+  { command }: StartRunOptions,
+): ProgramOptions<ProgramTask>['command'] {
+  if (command !== undefined) return command
+  const first = tasks[0]?.own.command
+  if (first !== undefined && tasks.every(({ own }) => own.command !== undefined)) return first
+  throw new Mistake(
+    'not every task says what is run',
+    "say it for all with --command, such as --command 'python3 /agent.py'",
+  )
+}
+
+function rewardOf(text: string): RewardOption {
+  if (text === 'exit' || text === 'stdout') return text
+  const path = /^file:(\/.+)$/.exec(text)?.[1]
+  if (path !== undefined) return { file: path }
+  throw new Mistake(
+    `--reward ${text} says no place`,
+    'write exit, stdout, or file:PATH with an absolute path',
+  )
+}
+
+/** Of the grader where there is one, else of the command itself. */
+function verdictOf({
+  grade,
+  gradeIn,
+  gradeFile,
+  reward: place,
+}: StartRunOptions): Pick<ProgramOptions<unknown>, 'reward' | 'grade'> {
+  const reward = place === undefined ? {} : { reward: rewardOf(place) }
+  if (grade === undefined) {
+    if (gradeIn === undefined && gradeFile === undefined) return reward
+    throw new Mistake(
+      `there is no grader for ${gradeIn === undefined ? '--grade-file' : '--grade-in'}`,
+      "say what grades with --grade, such as --grade 'python3 /tests/check.py'",
+    )
+  }
+  return {
+    grade: {
+      run: grade,
+      ...reward,
+      ...(gradeIn === undefined ? {} : { in: gradeIn }),
+      files: filesOf(gradeFile, '--grade-file'),
+    },
+  }
+}
+
+/** `PATH=FILE` each: path in the sandbox, file of this machine. */
+function filesOf(texts: readonly string[] | undefined, option: string) {
+  return Object.fromEntries(
+    Object.entries(pairs(texts ?? [], option)).map(([path, file]) => [
+      path,
+      { path: file, mode: isExecutable(file) ? 0o755 : 0o644 },
+    ]),
+  )
+}
+
+function isExecutable(file: string): boolean {
+  return ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0
+}
+
+/** `PHASE=DURATION` each, or a duration alone for the agent. */
+function timeoutsOf(texts: readonly string[]): NonNullable<ProgramOptions<unknown>['timeout']> {
+  return pairs(
+    texts.map((text) => (text.includes('=') ? text : `agent=${text}`)),
+    '--timeout',
+  )
+}
+
+/** For its set-up and its agent; a grader reaches nothing. */
+function networkOf({ allow, packages }: StartRunOptions): Pick<ProgramOptions<unknown>, 'network'> {
+  if (!allow && !packages) return {}
+  const policy = allow
+    ? { allow: [...allow], ...(packages ? { packages } : {}) }
+    : ('packages' as const)
+  return { network: { setup: policy, agent: policy } }
+}

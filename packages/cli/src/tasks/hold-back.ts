@@ -1,0 +1,29 @@
+/** Leaves out of a run what is in quarantine, and says so. */
+import { Mistake } from '../failure.ts'
+import { note } from '../output/terminal.ts'
+import { readQuarantine, sortOut } from '../task-doctor/quarantine.ts'
+
+const NAMED_MAX = 10
+
+export async function holdBack<Task extends { readonly key: string; digest(): Promise<string> }>(
+  tasks: readonly Task[],
+  file: string | undefined,
+): Promise<readonly Task[]> {
+  if (file === undefined) return tasks
+  const list = await readQuarantine(file)
+  const listed = new Set(list.tasks.map(({ key }) => key))
+  const known = tasks.map(async (task) => ({
+    ...{ key: task.key, task },
+    // Of the others nobody asks.
+    digest: listed.has(task.key) ? await task.digest() : '',
+  }))
+  const { fit, held, changed } = sortOut(await Promise.all(known), list)
+  if (held.length > 0) {
+    const named = held.slice(0, NAMED_MAX).map(({ entry }) => `${entry.key} (${entry.condition})`)
+    const more = held.length > NAMED_MAX ? ` and ${held.length - NAMED_MAX} more` : ''
+    note(`left out, as ${file} says: ${named.join(', ')}${more}`)
+  }
+  for (const { key } of changed) note(`${key} is in ${file}, and another one since: it is run`)
+  if (fit.length > 0) return fit.map(({ task }) => task)
+  throw new Mistake(`all tasks are in quarantine by ${file}`, 'mend them, or take another list')
+}

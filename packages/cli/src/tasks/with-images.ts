@@ -1,0 +1,33 @@
+/** Tasks with images that are there. */
+import { type Sandlot, SandlotError } from 'sandlot'
+import type { ProgramTask } from '../commands/program-tasks.ts'
+import { buildImages } from './build-images.ts'
+
+const NAMED_MAX = 20
+
+/** @throws SandlotError that names each task whose image can't be built */
+export async function withImages(
+  client: Sandlot,
+  tasks: readonly ProgramTask[],
+  signal: AbortSignal,
+): Promise<readonly ProgramTask[]> {
+  const wanted = tasks.flatMap(({ own }) => (own.from === undefined ? [] : [own.from]))
+  const images = await buildImages(client, wanted, signal)
+  const failed: string[] = []
+  const ready: ProgramTask[] = []
+  for (const task of tasks) {
+    const built = task.own.from === undefined ? undefined : images.get(task.own.from)
+    if (built && 'error' in built) failed.push(`${task.key}: ${built.error.message}`)
+    else ready.push(built ? { ...task, own: { ...task.own, from: built.from } } : task)
+  }
+  if (failed.length === 0) return ready
+  const more = failed.length > NAMED_MAX ? [`and ${failed.length - NAMED_MAX} more`] : []
+  const lines = [...failed.slice(0, NAMED_MAX), ...more]
+  throw new SandlotError(
+    'image_build_failed',
+    ['images can not be built:', ...lines].join('\n  '),
+    {
+      hint: 'Mend their Dockerfiles, or leave those tasks out: `sandlot doctor tasks --write` lists them. Nothing was started.',
+    },
+  )
+}
