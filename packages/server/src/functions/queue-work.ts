@@ -1,5 +1,5 @@
 /** The work on one queue: containers follow what waits and runs; each task is leased for a free slot, begun, and settled. */
-import type { Lease, LeaseRef } from '@sandlot/engine'
+import type { Lease } from '@sandlot/engine'
 import { SandlotError, type TaskError } from '@sandlot/protocol'
 import { isTransient } from '../coordinator/engine-error.ts'
 import type { CallLogs } from './call-logs.ts'
@@ -8,8 +8,9 @@ import { Fleet, type Slot } from './fleet.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
 import { messagesOf, outputPin } from './names.ts'
 import type { FunctionRecord, QueueRecord } from './records.ts'
+import { renewLease } from './renew-lease.ts'
 import { finish, giveBack, type Settling, settle } from './settle.ts'
-import { attemptOf, readTask, type Task } from './task.ts'
+import { attemptOf, type Delivery, readTask, type Task } from './task.ts'
 import { lostError, mayBegin, type TryEnd, taskErrorOf } from './tries.ts'
 import { wantedContainers } from './wanted.ts'
 
@@ -22,8 +23,7 @@ export interface QueueWorkOptions extends Settling {
 }
 
 /** A message that this daemon has. `task` is there while a container may have its input. */
-interface Held {
-  readonly lease: Lease
+interface Held extends Delivery {
   task?: Task
 }
 
@@ -169,7 +169,9 @@ export class QueueWork {
     const max = FUNCTION_LIMITS.leasesAtOnce
     const leases = await this.#lease({ max, waitMs: 0 })
     const error = taskErrorOf(failure)
-    for (const lease of leases) this.#begin(lease, { refusal: error })
+    for (const lease of leases) {
+      if (!this.#holds(lease)) this.#begin(lease, { refusal: error })
+    }
     this.#lookAgain = leases.length === max
   }
 
@@ -186,7 +188,9 @@ export class QueueWork {
           waitMs: FUNCTION_LIMITS.leaseWaitMs,
           signal: this.#waiting.signal,
         })
-        for (const lease of leases) this.#begin(lease, { slot: this.fleet.take() })
+        for (const lease of leases) {
+          if (!this.#holds(lease)) this.#begin(lease, { slot: this.fleet.take() })
+        }
       }
     } catch (error) {
       if (!this.#waiting.signal.aborted && !isTransient(error)) {
@@ -202,14 +206,23 @@ export class QueueWork {
     return await this.#options.engine.queue.lease(this.#messages, { ...options, leaseMs })
   }
 
+  /** Its lease ran out while this process stood still: it goes on under the new one. */
+  #holds(lease: Lease): boolean {
+    const held = this.#held.get(lease.id)
+    if (!held) return false
+    held.lease = lease
+    held.again += 1
+    return true
+  }
+
   /** For a slot, or only to be refused; with neither it is given back. */
   #begin(
     lease: Lease,
     given: { readonly slot?: Slot | undefined; readonly refusal?: TaskError },
   ): void {
-    const held: Held = { lease }
+    const held: Held = { lease, again: 0 }
     this.#held.set(lease.id, held)
-    const renewing = this.#renew(lease)
+    const renewing = renewLease(this.#options, held)
     const work = this.#work(held, given)
       .catch((error) => {
         // It is delivered again when its lease is over.
@@ -229,7 +242,7 @@ export class QueueWork {
     const { engine, record, clock } = this.#options
     const { slot, refusal } = given
     const startedAtMs = clock.now()
-    const task = await readTask(engine, record, held.lease)
+    const task = await readTask(engine, record, held)
     if (task.recorded) return await finish(task, task.recorded, this.#options)
     let end: TryEnd = refusal ? { kind: 'fatal', error: refusal } : { kind: 'idle' }
     if (slot) {
@@ -251,7 +264,7 @@ export class QueueWork {
     }
     const { timeoutMs, label } = record.function
     const { json, blob, replay } = task.body
-    const id = String(task.lease.token)
+    const id = String(task.delivery.lease.token)
     const late = Promise.withResolvers<TryEnd>()
     const cancelTimer = clock.after(timeoutMs, () => {
       slot.container.cancel(id)
@@ -273,19 +286,5 @@ export class QueueWork {
     } finally {
       cancelTimer()
     }
-  }
-
-  #renew(lease: LeaseRef): Disposable {
-    const { engine, clock } = this.#options
-    const { leaseMs, renewMs } = FUNCTION_LIMITS
-    let cancel = () => {}
-    const arm = () => {
-      cancel = clock.after(renewMs, () => {
-        engine.queue.extend(lease, leaseMs).catch(() => {})
-        arm()
-      })
-    }
-    arm()
-    return { [Symbol.dispose]: () => cancel() }
   }
 }

@@ -178,6 +178,31 @@ test('a daemon that stops gives back what ran, and the next begins it at once', 
   expect(await at.resultsOf('q', 1)).toMatchObject([{ ok: true, attempts: 2 }])
 })
 
+test('a daemon that stood still begins nothing twice', async () => {
+  const end = Promise.withResolvers<void>()
+  await using at = await TestQueues.open(async (json) => {
+    await end.promise
+    if (json === '"fails"') throw new Error('no good')
+    return json
+  })
+  const function_ = { concurrency: 4 } as never
+  await at.withFunction('calls', { kind: 'calls', retry: { error: 1 }, function: function_ })
+  await at.add('calls', ['a', 'fails'])
+  await until(() => at.containers.inputs.length === 2)
+  at.aheadMs = 60_000
+  // Its own messages are delivered to it again.
+  for (let step = 0; step < 20; step++) {
+    at.clock.advance(1_000)
+    await at.queues.get(PROJECT, 'calls')
+  }
+  end.resolve()
+  await at.passUntil(300, async () => (await at.results('calls')).length === 2)
+  const rows = await at.results('calls')
+  expect(rows.find(({ ok }) => ok)).toMatchObject({ json: '"a"', attempts: 1 })
+  expect(rows.find(({ ok }) => !ok)).toMatchObject({ attempts: 2, error: { message: 'no good' } })
+  expect(at.containers.inputs).toHaveLength(3)
+})
+
 test('a queue that is deleted and made again begins empty', async () => {
   await using at = await TestQueues.open()
   await at.put('q')

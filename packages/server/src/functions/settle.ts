@@ -64,9 +64,10 @@ export async function finish(task: Task, row: ResultRecord, settling: Settling):
     const key = deadPrefix(record.uid) + task.id
     await durable(settling, () => engine.kv.put(key, encodeJson(dead)))
   }
-  await durable(settling, () => engine.queue.ack(task.lease))
-  if (task.lease.deliveries > 1) {
-    await durable(settling, () => engine.kv.delete(triesPrefix(record.uid) + task.lease.id))
+  await durable(settling, () => engine.queue.ack(task.delivery.lease))
+  const { lease } = task.delivery
+  if (lease.deliveries > 1) {
+    await durable(settling, () => engine.kv.delete(triesPrefix(record.uid) + lease.id))
   }
   // A replay needs it again.
   const { pin } = task.body
@@ -74,15 +75,16 @@ export async function finish(task: Task, row: ResultRecord, settling: Settling):
 }
 
 export async function giveBack(
-  task: Pick<Task, 'lease'>,
+  { delivery }: Pick<Task, 'delivery'>,
   tries: TaskTries,
   delayMs: number,
   settling: Settling,
 ): Promise<void> {
   const { engine, record } = settling
-  const key = triesPrefix(record.uid) + task.lease.id
-  await durable(settling, () => engine.kv.put(key, encodeJson(tries)))
-  await durable(settling, () => engine.queue.nack(task.lease, { delayMs }))
+  const key = triesPrefix(record.uid) + delivery.lease.id
+  const known: TaskTries = { ...tries, seen: tries.seen + delivery.again }
+  await durable(settling, () => engine.kv.put(key, encodeJson(known)))
+  await durable(settling, () => engine.queue.nack(delivery.lease, { delayMs }))
 }
 
 /** Tries again while the disk is full. A lease that another has by now is that one's. */

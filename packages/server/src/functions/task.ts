@@ -13,8 +13,16 @@ import {
 } from './records.ts'
 import { NO_TRIES, triesBefore } from './tries.ts'
 
+/** A message that this daemon holds. */
+export interface Delivery {
+  /** The latest: a daemon that stood still for long finds its own messages delivered again. */
+  lease: Lease
+  /** How often that was. */
+  again: number
+}
+
 export interface Task {
-  readonly lease: Lease
+  readonly delivery: Delivery
   readonly body: TaskBody
   /** The same in each of its replays. */
   readonly id: string
@@ -29,13 +37,14 @@ export interface Task {
 export async function readTask(
   { kv, log }: Engine,
   { uid }: QueueRecord,
-  lease: Lease,
+  delivery: Delivery,
 ): Promise<Task> {
+  const { lease } = delivery
   const body = taskBody.parse(decodeJson(lease.body))
   const id = body.task ?? lease.id
   const stream = resultsOf(uid, body.call)
   const key = resultKey(id, body.replay)
-  const task = { lease, body, id, stream, key }
+  const task = { delivery, body, id, stream, key }
   if (lease.deliveries === 1) return { ...task, tries: NO_TRIES, recorded: undefined }
   const [found] = await log.find(stream, [key])
   const known = await kv.get(triesPrefix(uid) + lease.id)

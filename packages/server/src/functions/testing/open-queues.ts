@@ -22,6 +22,8 @@ export class TestQueues implements AsyncDisposable {
   readonly #stack = new AsyncDisposableStack()
   readonly #directory: string
   engine!: Engine
+  /** By how much the engine's clock is ahead: as after the process stood still, no timer is called. */
+  aheadMs = 0
   queues!: Queues
 
   private constructor(containers: FakeContainers, directory: string) {
@@ -94,7 +96,10 @@ export class TestQueues implements AsyncDisposable {
 
   async #start(): Promise<void> {
     const { clock, containers } = this
-    this.engine = await openSqliteEngine({ directory: this.#directory, clock })
+    this.engine = await openSqliteEngine({
+      directory: this.#directory,
+      clock: { now: () => clock.now() + this.aheadMs, after: clock.after },
+    })
     const log = pino({ level: 'silent' })
     const { engine } = this
     this.queues = new Queues({ engine, clock, source: containers.source, log })
