@@ -59,6 +59,12 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/episodes.ts')).episodes,
   },
   {
+    name: 'functions',
+    about:
+      'inputs of a function through warm containers, against plain processes; a queue’s containers up and down',
+    load: async () => (await import('./figures/functions.ts')).functions,
+  },
+  {
     name: 'exec',
     about: 'what a buffered command adds to its spawn inside, over HTTP and over the WebSocket',
     load: async () => (await import('./figures/exec.ts')).exec,
