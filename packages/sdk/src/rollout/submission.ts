@@ -1,6 +1,7 @@
 /** Sends the tasks of a run, in order, in requests of bounded size. */
-import { LIMITS, SandlotError, type TaskPutInput } from '@sandlot/protocol'
+import { LIMITS, type RunView, SandlotError, type TaskPutInput } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
+import { pause } from '../connection/pause.ts'
 import { unlessAborted } from '../connection/signals.ts'
 import type { RunOptions } from './options.ts'
 import { namedKey, shown, type TaskNaming, taskPut } from './task-put.ts'
@@ -8,6 +9,10 @@ import type { TaskSource } from './tasks.ts'
 
 /** A request is sent before it reaches the limit of a body. */
 const REQUEST_BYTES = LIMITS.bodyBytes / 2
+/** Of a source that may have no end no more is taken while so many episodes are queued; that is looked at after so many tasks. */
+const QUEUED_MAX = 50_000
+const LOOK_EVERY = 10_000
+const LOOK_AGAIN_MS = 500
 /** What is there is sent when a slow source gives nothing for so long. */
 const QUIET_MS = 50
 
@@ -35,6 +40,7 @@ export async function submitTasks<Task>(
   const submitted = { added: 0, known: 0 }
   let batch: TaskPutInput[] = []
   let batchBytes = 0
+  let lookAt = LOOK_EVERY
   const flush = async () => {
     if (batch.length === 0) return
     const json = { tasks: batch }
@@ -45,6 +51,9 @@ export async function submitTasks<Task>(
     })
     submitted.added += answer.added
     submitted.known += answer.known
+    if (tasks.isList || submitted.added < lookAt) return
+    lookAt = submitted.added + LOOK_EVERY
+    await roomInQueue(context, run, signal)
   }
   for (let index = 0; ; index++) {
     const coming = tasks.next()
@@ -62,6 +71,20 @@ export async function submitTasks<Task>(
   }
   await flush()
   return submitted
+}
+
+/** So that a generator without an end fills no daemon. */
+async function roomInQueue(
+  context: ClientContext,
+  run: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const parameters = { name: run }
+    const { counts, state } = await context.http.json<RunView>('getRun', { parameters, signal })
+    if (counts.queued < QUEUED_MAX || state === 'cancelling' || state === 'finished') return
+    await pause(LOOK_AGAIN_MS, signal)
+  }
 }
 
 /** Of a list of tasks, in which each has a key of its own: default its position. */

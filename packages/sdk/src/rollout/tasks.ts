@@ -2,6 +2,8 @@ import { SandlotError } from '@sandlot/protocol'
 
 /** The tasks of a call, opened once: they may be a stream that can't be read twice. */
 export interface TaskSource<Task> {
+  /** All of them are there already. Otherwise they may go on without an end. */
+  readonly isList: boolean
   next(): Promise<IteratorResult<Task>>
   /** Lets go of what is not read. */
   close(): Promise<void>
@@ -22,6 +24,7 @@ export async function openTasks<Task>(
     })
   }
   return {
+    isList: source.isList,
     async next() {
       const next = first ?? (await source.next())
       first = undefined
@@ -42,6 +45,7 @@ export function sourceOf<Task>(tasks: Iterable<Task> | AsyncIterable<Task>): Tas
   const iterator =
     Symbol.asyncIterator in tasks ? tasks[Symbol.asyncIterator]() : tasks[Symbol.iterator]()
   return {
+    isList: Array.isArray(tasks) || tasks instanceof Set || tasks instanceof Map,
     next: async () => await iterator.next(),
     close: async () => void (await iterator.return?.()),
   }
