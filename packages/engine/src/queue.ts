@@ -22,7 +22,7 @@ export interface Queue {
   put(queue: string, body: Uint8Array, options?: PutMessageOptions): Promise<QueuePut>
   /**
    * Takes up to `max` messages. Fewer come when fewer are ready or when they make up about 4 MiB; none at all gives an empty array, at once or, with `waitMs`,
-   * after that time. Those who wait are served in the order of their calls. Aborting while it waits takes nothing.
+   * after that time. Those who wait are served in the order of their calls. Aborting while it waits takes nothing, and counts as no delivery.
    */
   lease(queue: string, options: LeaseOptions): Promise<Lease[]>
   /** Makes the lease end `leaseMs` from now. Errors: `lease_lost`. */
@@ -31,6 +31,11 @@ export interface Queue {
   ack(lease: LeaseRef, options?: QueueCallOptions): Promise<void>
   /** Gives the message back, ready after `delayMs` (default 0). Errors: `lease_lost`. */
   nack(lease: LeaseRef, options?: NackOptions): Promise<void>
+  /**
+   * Removes all its messages, whoever holds them, with their keys: whatever is put under its name afterwards begins anew. Idempotent; one that
+   * was killed meanwhile is done again.
+   */
+  delete(queue: string, options?: QueueCallOptions): Promise<void>
   /** Messages by state. */
   depth(queue: string, options?: QueueCallOptions): Promise<QueueDepth>
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { MESSAGE_BYTES_MAX, QUEUE_DEDUP_MS } from '../limits.ts'
 import type { Lease, Queue } from '../queue.ts'
+import { describeQueueDelete } from './describe-queue-delete.ts'
 import { bytes, expectCode, type MakeEngine, text } from './engine-under-test.ts'
 
 const LEASE_MS = 60_000
@@ -11,6 +12,7 @@ export function describeQueue(makeEngine: MakeEngine): void {
     describeLeasing(makeEngine)
     describeHolding(makeEngine)
     describeWaiting(makeEngine)
+    describeQueueDelete(makeEngine)
   })
 }
 
@@ -290,6 +292,8 @@ function describeWaiting(makeEngine: MakeEngine): void {
     await expect(leaving).rejects.toMatchObject({ name: 'AbortError' })
     const [lease] = await wait(queue)
     expect(text(held(lease).body)).toBe('a')
+    // Nobody had it before.
+    expect(held(lease).deliveries).toBe(1)
   })
 }
 

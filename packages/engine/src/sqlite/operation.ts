@@ -47,9 +47,19 @@ export interface Operations {
   'queue.ack': { request: { queue: string; id: string; token: number }; result: undefined }
   /** Result: when it is ready again. */
   'queue.nack': {
-    request: { queue: string; id: string; token: number; delayMs: number; nowMs: number }
+    request: {
+      queue: string
+      id: string
+      token: number
+      delayMs: number
+      nowMs: number
+      /** Nobody got it: it was never delivered. */
+      untaken?: boolean
+    }
     result: number
   }
+  /** Result: whether there may be more. */
+  'queue.delete': { request: { queue: string }; result: boolean }
   'queue.depth': { request: { queue: string; nowMs: number }; result: QueueDepth }
 
   /** Out: the value. */

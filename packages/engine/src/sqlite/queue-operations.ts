@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { EngineError } from '../error.ts'
-import { PAGE_BYTES_MAX, QUEUE_DEDUP_MS } from '../limits.ts'
+import { PAGE_BYTES_MAX, QUEUE_DEDUP_MS, SWEEP_ROWS_MAX } from '../limits.ts'
 import type { LeasedRow, LeaseWant, OperationHandlers } from './operation.ts'
 import { formatPosition, parsePosition } from './position.ts'
 
@@ -8,6 +8,9 @@ type QueueKind = Extract<keyof OperationHandlers, `queue.${string}`>
 
 /** Expired keys that one put removes: more than it adds, so that they cannot pile up. */
 const KEYS_SWEPT = 2
+
+const DELETE_SOME =
+  'DELETE FROM queue_messages WHERE id IN (SELECT id FROM queue_messages WHERE queue = ? AND'
 
 interface MessageRow {
   readonly id: number
@@ -22,6 +25,16 @@ export function queueOperations(database: DatabaseSync): OperationHandlers<Queue
     'queue.put': putInto(statements),
     'queue.lease': leaseFrom(statements),
     ...holding(statements),
+    'queue.delete': ({ queue }) => {
+      const id = findQueue(statements, queue)?.id
+      if (id === undefined) return false
+      const { deleteReady, deleteWaiting, deleteKeys } = statements
+      for (const some of [deleteReady, deleteWaiting, deleteKeys]) {
+        if (Number(some.run(id, SWEEP_ROWS_MAX).changes) > 0) return true
+      }
+      statements.deleteName.run(id)
+      return false
+    },
     'queue.depth': ({ queue, nowMs }) => {
       const id = findQueue(statements, queue)?.id
       const count = (sql: typeof statements.countReady, ...values: number[]) =>
@@ -69,7 +82,18 @@ function prepare(database: DatabaseSync) {
     held: p(`SELECT dedup ${held}`),
     extend: p('UPDATE queue_messages SET state = 2, due_at = ? WHERE id = ?'),
     delete: p('DELETE FROM queue_messages WHERE id = ?'),
-    giveBack: p('UPDATE queue_messages SET state = ?, due_at = ?, token = 0 WHERE id = ?'),
+    giveBack: p(
+      `UPDATE queue_messages SET state = ?, due_at = ?, token = 0, deliveries = deliveries - ?
+       WHERE id = ?`,
+    ),
+    // One for each index.
+    deleteReady: p(`${DELETE_SOME} state = 0 LIMIT ?)`),
+    deleteWaiting: p(`${DELETE_SOME} state <> 0 LIMIT ?)`),
+    deleteKeys: p(
+      `DELETE FROM queue_keys WHERE queue = ?1 AND dedup IN (
+         SELECT dedup FROM queue_keys WHERE queue = ?1 LIMIT ?2)`,
+    ),
+    deleteName: p('DELETE FROM queue_names WHERE id = ?'),
     countReady: p('SELECT count(*) AS n FROM queue_messages WHERE queue = ? AND state = 0'),
     countDue: p(
       'SELECT count(*) AS n FROM queue_messages WHERE queue = ? AND state <> 0 AND due_at <= ?',
@@ -181,9 +205,9 @@ function holding(
       if (dedup !== null) statements.releaseKey.run(queue, dedup)
       return undefined
     },
-    'queue.nack': ({ delayMs, nowMs, ...ref }) => {
+    'queue.nack': ({ delayMs, nowMs, untaken = false, ...ref }) => {
       const { id } = findHeld(statements, ref)
-      statements.giveBack.run(delayMs > 0 ? 1 : 0, nowMs + delayMs, id)
+      statements.giveBack.run(delayMs > 0 ? 1 : 0, nowMs + delayMs, untaken ? 1 : 0, id)
       return nowMs + delayMs
     },
   }

@@ -85,10 +85,26 @@ export class SqliteQueue implements Queue {
     )
   }
 
+  async delete(queue: string, { signal }: QueueCallOptions = {}): Promise<void> {
+    checkName('queue', queue)
+    for (;;) {
+      const { result: more } = await this.#journal.submit('queue.delete', { queue }, { signal })
+      if (!more) return
+    }
+  }
+
   async depth(queue: string, { signal }: QueueCallOptions = {}): Promise<QueueDepth> {
     checkName('queue', queue)
     const request = { queue, nowMs: this.#clock.now() }
     return (await this.#journal.submit('queue.depth', request, { signal })).result
+  }
+
+  async #giveBackUntaken(lease: LeaseRef): Promise<void> {
+    await this.#journal.submit(
+      'queue.nack',
+      { ...reference(lease), delayMs: 0, nowMs: this.#clock.now(), untaken: true },
+      { committed: (dueAtMs) => this.#lines.get(lease.queue)?.due(dueAtMs) },
+    )
   }
 
   #line(queue: string): LeaseLine {
@@ -99,7 +115,7 @@ export class SqliteQueue implements Queue {
       journal: this.#journal,
       clock: this.#clock,
       closing: this.#closing,
-      giveBack: (lease) => this.nack(lease),
+      giveBack: (lease) => this.#giveBackUntaken(lease),
       emptied: () => this.#lines.delete(queue),
     })
     this.#lines.set(queue, line)

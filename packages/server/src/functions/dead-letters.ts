@@ -1,10 +1,12 @@
-import type { Engine } from '@sandlot/engine'
+import { type Engine, isEngineError, type KvEntry } from '@sandlot/engine'
 import type { DeadLetter } from '@sandlot/protocol'
 import { decodeJson, encodeJson } from '../json.ts'
 import { deadPrefix, messagesOf } from './names.ts'
 import { type DeadRecord, deadRecord, type QueueRecord, type TaskBody } from './records.ts'
 
 const PAGE = 100
+/** Ids are the engine's; no other is anybody's. */
+const IS_TASK = /^[\w-]{1,64}$/
 
 /** Tasks that failed after their last retry, in the order of their ids. */
 export async function listDead(
@@ -33,37 +35,46 @@ export async function replayDead(
   { uid }: QueueRecord,
   tasks: readonly string[] | undefined,
 ): Promise<number> {
-  const { kv } = engine
-  const prefix = deadPrefix(uid)
   let replayed = 0
+  for await (const entry of lettersOf(engine, uid, tasks)) {
+    await replay(engine, uid, entry)
+    replayed += 1
+  }
+  return replayed
+}
+
+/** Each is come by once: one that dies again meanwhile is left for another time. */
+async function* lettersOf(
+  { kv }: Engine,
+  uid: string,
+  tasks: readonly string[] | undefined,
+): AsyncGenerator<KvEntry> {
+  const prefix = deadPrefix(uid)
   if (tasks) {
     for (const task of new Set(tasks)) {
-      const entry = await kv.get(prefix + task).catch(() => undefined)
-      if (!entry) continue
-      await replay(engine, uid, task, deadRecord.parse(decodeJson(entry.value)))
-      replayed += 1
+      const entry = IS_TASK.test(task) ? await kv.get(prefix + task) : undefined
+      if (entry) yield entry
     }
-    return replayed
+    return
   }
-  for (;;) {
-    const { entries } = await kv.list(prefix, { limit: PAGE })
-    if (entries.length === 0) return replayed
-    for (const { key, value } of entries) {
-      await replay(engine, uid, key.slice(prefix.length), deadRecord.parse(decodeJson(value)))
-      replayed += 1
-    }
+  for (let after: string | undefined; ; ) {
+    const page = await kv.list(prefix, { limit: PAGE, ...(after === undefined ? {} : { after }) })
+    yield* page.entries
+    after = page.next
+    if (after === undefined) return
   }
 }
 
-async function replay(
-  { queue, kv }: Engine,
-  uid: string,
-  task: string,
-  { body }: DeadRecord,
-): Promise<void> {
+async function replay({ queue, kv }: Engine, uid: string, letter: KvEntry): Promise<void> {
+  const { key, value, revision } = letter
+  const { body } = deadRecord.parse(decodeJson(value))
+  const task = key.slice(deadPrefix(uid).length)
   const again: TaskBody = { ...body, task, replay: body.replay + 1 }
   await queue.put(messagesOf(uid), encodeJson(again), { dedup: `replay:${task}#${again.replay}` })
-  await kv.delete(deadPrefix(uid) + task)
+  // One that has died again by now has written another letter.
+  await kv.delete(key, { expect: revision }).catch((error) => {
+    if (!isEngineError(error, 'kv_conflict')) throw error
+  })
 }
 
 function letterOf(task: string, { body, error, attempts, diedAtMs }: DeadRecord): DeadLetter {

@@ -59,6 +59,11 @@ export class QueueWork {
     })
   }
 
+  /** Of its queue. */
+  get uid(): string {
+    return this.#options.record.uid
+  }
+
   /** Inputs that are with a container, or about to be. */
   get running(): number {
     return this.#held.size
@@ -244,6 +249,8 @@ export class QueueWork {
     const startedAtMs = clock.now()
     const task = await readTask(engine, record, held)
     if (task.recorded) return await finish(task, task.recorded, this.#options)
+    // It closed meanwhile, and no container had it.
+    if (this.#closed) return await settle(task, { kind: 'idle' }, { startedAtMs }, this.#options)
     let end: TryEnd = refusal ? { kind: 'fatal', error: refusal } : { kind: 'idle' }
     if (slot) {
       held.task = task

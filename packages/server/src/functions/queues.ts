@@ -260,7 +260,8 @@ export class Queues implements AsyncDisposable {
   async #delete(key: string, { record, work }: Known): Promise<void> {
     const { engine } = this.#options
     this.#known.delete(key)
-    await work?.close()
+    const retiring = [...this.#retiring].filter(({ uid }) => uid === record.uid)
+    await Promise.all([work, ...retiring].map((each) => each?.close()))
     await removeAll(engine, record)
     await engine.kv.delete(key)
   }

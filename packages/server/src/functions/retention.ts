@@ -91,7 +91,7 @@ async function trimStream(
 /** Removes all that a queue has, but its record. May be done again. */
 export async function removeAll(engine: Engine, record: QueueRecord): Promise<void> {
   const { uid } = record
-  await dropMessages(engine, uid)
+  await engine.queue.delete(messagesOf(uid))
   for (const { name } of await streamsOf(engine, record)) await engine.log.delete(name)
   await deleteBelow(engine, deadPrefix(uid))
   await deleteBelow(engine, triesPrefix(uid))
@@ -109,14 +109,5 @@ async function streamsOf({ log }: Engine, { uid }: QueueRecord) {
     all.push(...page.streams)
     after = page.next
     if (after === undefined) return all
-  }
-}
-
-/** Those that are delayed or leased elsewhere stay in a queue that nobody names any more. */
-async function dropMessages({ queue }: Engine, uid: string): Promise<void> {
-  for (;;) {
-    const leases = await queue.lease(messagesOf(uid), { max: 1_000, leaseMs: 60_000 })
-    if (leases.length === 0) return
-    await Promise.all(leases.map((lease) => queue.ack(lease)))
   }
 }
