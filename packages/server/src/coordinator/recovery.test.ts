@@ -29,10 +29,19 @@ interface World {
 }
 
 function openWorld(): World {
-  const onExec = async ({ argv }: { readonly argv: readonly string[] }) => {
-    return argv.includes('fail') ? { exitCode: 1 } : {}
-  }
-  return { clock: createManualClock(), node: new SimulatedNode({ onExec }), warnings: [] }
+  /** By sandbox and path: written by `judge`, and gone when it is put to be removed. */
+  const files = new Map<string, string>()
+  const node = new SimulatedNode({
+    async onExec({ sandbox, argv }) {
+      if (argv.includes('judge')) files.set(`${sandbox}/verdict`, '1')
+      return argv.includes('fail') ? { exitCode: 1 } : {}
+    },
+    onPut({ sandbox, remove = [] }) {
+      for (const path of remove) files.delete(sandbox + path)
+    },
+    onRead: ({ sandbox, path }) => files.get(sandbox + path),
+  })
+  return { clock: createManualClock(), node, warnings: [] }
 }
 
 function start({ clock, node, warnings }: World, crash: CrashSwitch): Coordinator {
@@ -81,7 +90,7 @@ async function live(
   await coordinator.createRun('default', { ...run, ifExists: 'attach' })
   let worker = before
   if (worker) await worker.reconnect(coordinator)
-  else {
+  else if (run.kind === 'worker') {
     worker = await startSimulatedWorker(coordinator, {
       run: run.name,
       number: workerDies ? freshWorker() : 1,
@@ -102,7 +111,7 @@ async function live(
     // A worker that died is missed only when time passes.
     if (workerDies && inputsWaiting === 0 && batchesInFlight === 0) {
       world.clock.advance(1_000)
-      worker.renew()
+      worker?.renew()
     }
     return await isOver()
   })
@@ -156,6 +165,14 @@ const variants: Record<string, Omit<RunCreate, 'name'>> = {
     grade: { kind: 'command', command: ['fail'], in: 'world' },
   },
   'a group': { ...base, group: groupSpec.parse({ by: 'name', size: 3 }) },
+  'a program': {
+    ...{ from: 'im_a', concurrency: 2, kind: 'program' },
+    program: { command: ['fail'], files: [] },
+    grade: {
+      ...{ kind: 'command', command: ['judge'], in: 'world' },
+      reward: { from: 'file', paths: ['/verdict'] },
+    },
+  },
   'grade by a worker': { ...base, grade: { kind: 'worker', in: 'world' } },
 }
 
@@ -203,6 +220,9 @@ describe.each(Object.keys(variants))('%s', (variant) => {
       const rows = await expectExactlyOnce(here, killed)
       // The worker lives on and keeps what it holds: no attempt is lost.
       expect(rows.map((row) => [row.outcome, row.attempt])).toEqual(tasks.map(() => ['graded', 1]))
+      if (killed.run.kind === 'program') {
+        expect(rows.map(({ reward }) => reward)).toEqual(tasks.map(() => 1))
+      }
       // It was over before it made so many calls.
       if (lives === 1) {
         expect(at).toBeGreaterThan(20)
