@@ -100,13 +100,17 @@ function agentReturned(
   })
 }
 
-/** A worker that stopped by itself near its deadline has met it; otherwise it gave the lease up. */
+/**
+ * A worker that stopped by itself near its deadline has met it; otherwise it gave the lease up. Where the run itself stops an agent whose
+ * time is used up, it can only have given up.
+ */
 function agentStopped(decision: Decision, episode: Episode, body: ReportBody): void {
   const { run, nowMs } = decision
   const usedMs = body.agentMs ?? nowMs - episode.phaseAtMs
   const totalDueMs = episode.current?.totalDueMs ?? Number.POSITIVE_INFINITY
   const share = CORE_LIMITS.timeoutShare
-  if (usedMs >= timeoutsOf(run, episode).agent * share || nowMs >= totalDueMs) {
+  const isMet = usedMs >= timeoutsOf(run, episode).agent * share || nowMs >= totalDueMs
+  if (isMet && run.policy.stopMs === 0) {
     const cause = 'the agent used up its time'
     finishAgent(decision, episode, {
       outcome: 'agent_timeout',

@@ -8,15 +8,14 @@ import {
   type RewardSource,
   SandlotError,
 } from '@sandlot/protocol'
-import type { GraderWorld, NodeExecEnd } from '../node/port.ts'
+import type { GraderWorld } from '../node/port.ts'
 import { execId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { type Terms, termsOf } from './own-terms.ts'
-import { storeOutput } from './programs/output.ts'
+import { keepOutput } from './programs/output.ts'
 import { taskFile, toldOf } from './programs/told.ts'
 import { type EffectOf, hasPolicies, leftMs, type SandboxWork } from './sandboxes.ts'
 import type { CommandGrade } from './specification.ts'
-import { pinBlob } from './task-store.ts'
 import { BY_EXIT, readVerdict, type Verdict } from './verdict.ts'
 
 export interface Graded {
@@ -57,7 +56,7 @@ export async function runGrade(
       who: 'the grade command',
       read: (path) => node.readFile({ sandbox, world, path, bytesMax }, { signal }),
     })
-    return { verdict, artifacts: terms.program ? await outputOf(work, end) : [] }
+    return { verdict, artifacts: terms.program ? await keepOutput(work, end, OUTPUT) : [] }
   } catch (error) {
     // Anything but the files in its way is no word about the grader.
     if (!(error instanceof SandlotError) || !BY_FILES.has(error.code)) throw error
@@ -124,14 +123,7 @@ function requestOf(
   }
 }
 
-async function outputOf({ engine, record }: SandboxWork, end: NodeExecEnd): Promise<Artifact[]> {
-  const stored = await storeOutput(engine, end, {
-    stdout: OUTPUT_ARTIFACTS.gradeStdout,
-    stderr: OUTPUT_ARTIFACTS.gradeStderr,
-  })
-  for (const { blob } of stored) await pinBlob(engine, record, blob)
-  return stored
-}
+const OUTPUT = { stdout: OUTPUT_ARTIFACTS.gradeStdout, stderr: OUTPUT_ARTIFACTS.gradeStderr }
 
 /** Where a verdict will be, as a file. */
 export function pathsOf(reward: RewardSource | undefined): readonly string[] {

@@ -176,6 +176,17 @@ describe('with a grader', () => {
     },
   )
 
+  test('the daemon’s own failure is no zero, however late it comes', async () => {
+    const due = Promise.withResolvers<never>()
+    await using simulation = await simulate({ onExec: () => due.promise })
+    await startRun(simulation, programRun(), someTasks(1))
+    await until('it runs', () => simulation.node.started.length === 1)
+    simulation.clock.advance(1_950)
+    due.reject(new SandlotError('internal', 'the pipe broke'))
+    await until('another attempt has begun', () => simulation.node.started.length === 2)
+    expect((await simulation.view('a')).counts.done).toBe(0)
+  })
+
   test('the daemon’s own failure costs the policy nothing', async () => {
     const onPut: SimulatedNodeOptions['onPut'] = ({ world }) => {
       if (world === undefined) throw new SandlotError('internal', 'the disk')

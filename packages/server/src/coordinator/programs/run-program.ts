@@ -17,7 +17,7 @@ import { COORDINATOR_LIMITS } from '../limits.ts'
 import { termsOf } from '../own-terms.ts'
 import { isOfWorkload, isStopping, messageOf, postedLoss, type SandboxWork } from '../sandboxes.ts'
 import { BY_EXIT, hasRun, readVerdict } from '../verdict.ts'
-import { storeOutput } from './output.ts'
+import { keepOutput } from './output.ts'
 import { taskFile, toldOf } from './told.ts'
 
 /** The right to one attempt. */
@@ -84,7 +84,7 @@ async function run(
       },
       { signal },
     )
-    const artifacts = await storeOutput(work.engine, ended, {
+    const artifacts = await keepOutput(work, ended, {
       stdout: OUTPUT_ARTIFACTS.agentStdout,
       stderr: OUTPUT_ARTIFACTS.agentStderr,
     })
@@ -161,6 +161,6 @@ async function end(
   }
 }
 
-function failed(cause: string[], artifacts: readonly Artifact[] = []): ProgramEnd {
-  return { report: { kind: 'threw', cause }, artifacts }
+function failed(cause: string[]): ProgramEnd {
+  return { report: { kind: 'threw', cause }, artifacts: [] }
 }
