@@ -93,6 +93,30 @@ test('tasks come by a pipe too, and the run is followed to its report', async ()
   expect(end.stdout).toMatch(/mean reward \(valid\) +1\.000/)
 })
 
+test('what its episodes leave is kept, where that is asked for', async () => {
+  const file = await fileOf([
+    { id: 'a', says: 'right' },
+    { id: 'b', says: 'wrong' },
+  ])
+  const leaves = ['--artifact', '/ans*', '--artifact', '/none/*', '--keep', 'always']
+  const end = await start([file, '--from', from, ...graded(), ...leaves, '--name', 'left'])
+  expect(end).toMatchObject({ code: 0, stdout: 'left\n' })
+  const rows = await (await daemon.client().rollouts.get('left')).wait()
+  for (const { artifacts, kept } of rows) {
+    expect(artifacts.map(({ name }) => name)).toContain('/answer')
+    expect(kept).toMatch(/^sn_/)
+  }
+  for (const [option, value, said] of [
+    ['--keep', 'some', 'not on-failure, always or a whole number'],
+    ['--keep', '1000', '--keep'],
+    ['--artifact', 'answer', '--artifact'],
+  ] as const) {
+    const wrong = await start([file, '--from', from, ...graded(), option, value])
+    expect(wrong).toMatchObject({ code: 2, stdout: '' })
+    expect(wrong.stderr).toContain(said)
+  }
+})
+
 test('the same command again attaches to the run, and with other tasks adds them', async () => {
   const argv = ['--from', from, '--name', 'again', '--group', '2', ...graded()]
   const file = await fileOf([{ id: 'a', says: 'right' }])

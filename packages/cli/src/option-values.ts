@@ -41,6 +41,14 @@ export function collect(text: string, earlier: string[] = []): string[] {
   return [...earlier, text]
 }
 
+/** What of sandboxes is kept. */
+export function keptOf(text: string): 'on-failure' | 'always' | number {
+  if (text === 'on-failure' || text === 'always') return text
+  const value = Number(text)
+  if (Number.isInteger(value) && value > 0) return value
+  throw new InvalidArgumentError('not on-failure, always or a whole number of at least 1')
+}
+
 export function oneOf(...words: readonly string[]) {
   return (text: string): string => {
     if (!words.includes(text)) throw new InvalidArgumentError(`not one of ${words.join(', ')}`)

@@ -1,5 +1,12 @@
 import type { Command } from 'commander'
-import { collect, naturalNumber, oneOf, positiveNumber, wholeNumber } from './option-values.ts'
+import {
+  collect,
+  keptOf,
+  naturalNumber,
+  oneOf,
+  positiveNumber,
+  wholeNumber,
+} from './option-values.ts'
 
 /** `sandlot runs start` */
 export function addStartRunVerb(runs: Command): void {
@@ -98,6 +105,16 @@ function addHow(start: Command): void {
     )
     .option('--group <n>', 'run each task so many times, compared with one another', wholeNumber)
     .option('--seed <n>', 'what the seeds of its episodes are made from', naturalNumber)
+    .option(
+      '--artifact <pattern>',
+      'keep the files of each sandbox that match, such as /work/out/*.json (again for more)',
+      collect,
+    )
+    .option(
+      '--keep <what>',
+      'keep the files of sandboxes whose episodes failed: on-failure, or so many; always: of any',
+      keptOf,
+    )
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .option(
       '--if-exists <what>',

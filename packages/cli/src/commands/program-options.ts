@@ -33,6 +33,8 @@ export interface StartRunOptions extends FolderOptions {
   readonly pids?: number
   readonly allow?: readonly string[]
   readonly packages?: boolean
+  readonly artifact?: readonly string[]
+  readonly keep?: 'on-failure' | 'always' | number
   readonly tag?: readonly string[]
   readonly watch?: boolean
   readonly detach?: boolean
@@ -55,11 +57,11 @@ export function programOptions(
 export function sharedOptions(
   options: StartRunOptions,
 ): Omit<ProgramOptions<ProgramTask>, 'from' | 'command'> {
-  const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids } = options
+  const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids, keep } = options
   const resources = given({ memory, cpu, disk, pids })
   const env = pairs(options.env ?? [], '--env')
   return {
-    ...given({ name, ifExists, concurrency, seed, setup }),
+    ...given({ name, ifExists, concurrency, seed, setup, keep, artifacts: options.artifact }),
     files: filesOf(options.file, '--file'),
     ...(options.timeout ? { timeout: timeoutsOf(options.timeout) } : {}),
     ...(Object.keys(resources).length > 0 ? { resources } : {}),

@@ -18,6 +18,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   onRestore: '--on-restore',
   count: '--count',
   keep: '--keep',
+  artifacts: '--artifact',
 }
 
 /**
