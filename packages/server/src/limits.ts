@@ -5,8 +5,10 @@ export const SERVER_LIMITS = {
   idleMeteredMs: 60_000,
   /** How long it is told what sandboxes took. */
   usageDays: 400,
-  /** Records of a day after which their sums are written down. */
-  usageUncounted: 5_000,
+  /** Stretches after which the sums of a day are written down: more than there are endings that may be told again. */
+  usageUncounted: 10_000,
+  /** How long a stretch waits for others, to be recorded with them. */
+  usageWaitsMs: 200,
   /** Connections at once, HTTP and WebSocket together. */
   connections: 16_384,
   /** Request line and headers. */

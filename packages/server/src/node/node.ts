@@ -274,7 +274,7 @@ export class Node implements NodePort {
 
   /** Ends the pool, and every sandbox where `sandboxes` says so. Idempotent. */
   close(sandboxes: 'stop' | 'keep'): Promise<void> {
-    this.#closed ??= this.#close(sandboxes)
+    this.#closed ??= this.#close(sandboxes).finally(() => this.meter.ledger.flush())
     return this.#closed
   }
 

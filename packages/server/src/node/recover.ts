@@ -25,6 +25,7 @@ export async function recoverNode(
 ): Promise<Recovered> {
   const { driver, ownership, endings, images, checkpoints, meter, clock, node, log } = parts
   const found = await driver.recover(wait)
+  for (const ending of endings.list(clock.now())) meter.ended(ending)
   const records = new Map((await ownership.list()).map((record) => [record.sandbox, record]))
   let adopted = 0
   let stopped = 0

@@ -252,10 +252,8 @@ export class NodeSandboxes {
       ...{ networkBytes, atMs },
     })
     try {
-      await Promise.all([
-        meter.over(record, atMs, { cpuMs: fate.usage.cpuMs, networkBytes }),
-        endings.record({ ended, record }),
-      ])
+      await endings.record({ ended, record })
+      meter.ended({ ended, record })
       entry.record = withoutStretch(record)
       await ownership.remove(entry.id)
     } catch (error) {

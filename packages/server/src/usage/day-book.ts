@@ -63,5 +63,6 @@ export class DayBook {
 }
 
 function keyOf({ hourMs, project, kind, run, retry }: Omit<BookLine, 'sum'>): string {
-  return JSON.stringify([hourMs, project, kind, run, retry])
+  // Neither projects nor runs have spaces in their names.
+  return `${hourMs} ${project} ${kind} ${run ?? ''} ${retry}`
 }

@@ -1,4 +1,5 @@
 import type { Clock, Engine, Position } from '@sandlot/engine'
+import { z } from 'zod'
 import { decodeJson, encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import { type BookLine, DAY_MS, DayBook } from './day-book.ts'
@@ -6,9 +7,14 @@ import { cutStretch, type MeteredStretch, meteredStretch } from './metered.ts'
 
 const PREFIX = 'usage/'
 
+/** What came together. */
+const record = z.array(meteredStretch)
+
 interface OpenBook {
   readonly book: DayBook
-  /** Records since the last checkpoint, and where that is: a record is kept for one checkpoint more, so that it is known when it comes again. */
+  /** Keys that were read: what a daemon recorded before it was killed may come again, and only that. */
+  readonly known: ReadonlySet<string>
+  /** Stretches since the last checkpoint, and where that is: they are kept for one checkpoint more, so that they are known. */
   uncounted: number
   checkpoint: Position | undefined
 }
@@ -21,18 +27,18 @@ interface Waiting {
 
 /**
  * What was metered, durably: a stream of the log for each day (UTC) in which a stretch began, and in memory the sums of the days that
- * are written to. A stretch that is recorded again, by a daemon that was killed before it knew, is known by its key.
+ * are written to. Whoever records sees to it that a stretch comes once in a daemon's life; one that comes again after a kill is known.
  */
 export class Ledger {
   readonly #engine: Pick<Engine, 'log'>
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #clock: Clock
   readonly #books = new Map<string, Promise<OpenBook>>()
   #waiting: Waiting[] = []
-  #flushing = false
+  #soon: (() => void) | undefined
   /** The appends and checkpoints of one stream must not overtake one another: a checkpoint stands for all before it. */
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(engine: Pick<Engine, 'log'>, clock: Pick<Clock, 'now'>) {
+  constructor(engine: Pick<Engine, 'log'>, clock: Clock) {
     this.#engine = engine
     this.#clock = clock
   }
@@ -41,15 +47,36 @@ export class Ledger {
   record(stretch: MeteredStretch): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#waiting.push({ stretch, done: resolve, failed: reject })
-    if (!this.#flushing) {
-      this.#flushing = true
-      queueMicrotask(() => void this.#flush())
-    }
+    void this.flush()
     return promise
+  }
+
+  /** The same, with all that comes shortly after it: for what is written down elsewhere meanwhile. */
+  recordSoon(stretch: MeteredStretch, failed: (error: unknown) => void): void {
+    this.#waiting.push({ stretch, done: () => {}, failed })
+    this.#soon ??= this.#clock.after(SERVER_LIMITS.usageWaitsMs, () => void this.flush())
+  }
+
+  /** What waits is recorded, or has failed. */
+  async flush(): Promise<void> {
+    this.#soon?.()
+    this.#soon = undefined
+    await this.#alone(async () => {
+      while (this.#waiting.length > 0) {
+        const some = this.#waiting.splice(0, STRETCHES_PER_RECORD)
+        try {
+          await this.#append(some.map(({ stretch }) => stretch))
+          for (const { done } of some) done()
+        } catch (error) {
+          for (const { failed } of some) failed(error)
+        }
+      }
+    })
   }
 
   /** All that is recorded of these hours. */
   async lines(fromMs: number, toMs: number): Promise<BookLine[]> {
+    await this.flush()
     const found: BookLine[] = []
     for (const stream of await this.#days(fromMs, toMs)) {
       const { book } = await this.#open(stream, 'look')
@@ -79,19 +106,6 @@ export class Ledger {
     }
   }
 
-  async #flush(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, RECORDS_PER_APPEND)
-      try {
-        await this.#alone(() => this.#append(batch.map(({ stretch }) => stretch)))
-        for (const { done } of batch) done()
-      } catch (error) {
-        for (const { failed } of batch) failed(error)
-      }
-    }
-    this.#flushing = false
-  }
-
   #alone<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work)
     this.#last = done.catch(() => {})
@@ -100,25 +114,24 @@ export class Ledger {
 
   async #append(stretches: readonly MeteredStretch[]): Promise<void> {
     const byDay = new Map<string, MeteredStretch[]>()
-    for (const part of stretches.flatMap((stretch) => cutStretch(stretch, DAY_MS))) {
-      const stream = streamOf(part.fromMs)
-      const parts = byDay.get(stream)
-      if (parts) parts.push(part)
-      else byDay.set(stream, [part])
+    for (const stretch of stretches) {
+      for (const part of cutStretch(stretch, DAY_MS)) {
+        const stream = streamOf(part.fromMs)
+        const parts = byDay.get(stream)
+        if (parts) parts.push(part)
+        else byDay.set(stream, [part])
+      }
     }
     for (const [stream, parts] of byDay) await this.#appendTo(stream, parts)
   }
 
-  async #appendTo(stream: string, parts: readonly MeteredStretch[]): Promise<void> {
+  async #appendTo(stream: string, all: readonly MeteredStretch[]): Promise<void> {
     const open = await this.#open(stream, 'keep')
-    const { position, duplicates } = await this.#engine.log.append(
-      stream,
-      parts.map((part) => encodeJson(part)),
-      { dedup: parts.map(({ key }) => key) },
-    )
-    const known = new Set(duplicates.map(({ index }) => index))
-    for (const [index, part] of parts.entries()) if (!known.has(index)) open.book.add(part)
-    open.uncounted += parts.length - known.size
+    const parts = all.filter(({ key }) => !open.known.has(key))
+    if (parts.length === 0) return
+    const { position } = await this.#engine.log.append(stream, [encodeJson(parts)])
+    for (const part of parts) open.book.add(part)
+    open.uncounted += parts.length
     if (open.uncounted >= SERVER_LIMITS.usageUncounted) {
       await this.#checkpoint(stream, open, position)
     }
@@ -147,14 +160,22 @@ export class Ledger {
     const { log } = this.#engine
     const checkpoint = await log.latestCheckpoint(stream)
     const book = checkpoint ? DayBook.load(decodeJson(checkpoint.state)) : new DayBook()
-    let after = checkpoint?.position
+    const known = new Set<string>()
     let uncounted = 0
-    for (;;) {
+    for (let after: Position | undefined; ; ) {
       const page = await log.read(stream, after === undefined ? {} : { after })
-      for (const { bytes } of page) book.add(meteredStretch.parse(decodeJson(bytes)))
-      uncounted += page.length
-      after = page.at(-1)?.position ?? after
-      if (page.length === 0) return { book, uncounted, checkpoint: checkpoint?.position }
+      for (const { position, bytes } of page) {
+        const stretches = record.parse(decodeJson(bytes))
+        const counted = checkpoint !== undefined && position <= checkpoint.position
+        for (const stretch of stretches) {
+          known.add(stretch.key)
+          if (counted) continue
+          book.add(stretch)
+          uncounted++
+        }
+      }
+      after = page.at(-1)?.position
+      if (after === undefined) return { book, known, uncounted, checkpoint: checkpoint?.position }
     }
   }
 
@@ -172,7 +193,7 @@ export class Ledger {
 }
 
 /** Together they stay below the size of an append. */
-const RECORDS_PER_APPEND = 256
+const STRETCHES_PER_RECORD = 256
 
 function streamOf(atMs: number): string {
   return PREFIX + new Date(atMs).toISOString().slice(0, 10)

@@ -127,6 +127,20 @@ test('whoever comes after a killed daemon meters the whole life of what lives on
   await node.close('stop')
 })
 
+test('what had ended when its daemon was killed is recorded by the next, once', async () => {
+  await using at = await setup()
+  const killed = await at.open()
+  const { id } = await killed.sandboxes.acquire(at.request())
+  at.clock.advance(10_000)
+  await killed.release({ sandbox: id, reason: 'over' })
+  // Nothing was written of it but its ending: the ledger waits for the clock.
+  for (let round = 0; round < 3; round++) {
+    const node = await at.open()
+    expect(await at.seconds(node)).toBe(10)
+    await node.close('stop')
+  }
+})
+
 test('of one that was opened just before the kill no more than a beat is lost, and nothing invented', async () => {
   await using at = await setup()
   const killed = await at.open()

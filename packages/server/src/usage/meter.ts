@@ -2,6 +2,7 @@ import type { Clock, Engine } from '@sandlot/engine'
 import type { Logger } from 'pino'
 import { decodeJson, encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import type { Ending } from '../node/endings.ts'
 import { BUILD, CLIENT, FUNCTION } from '../node/owners.ts'
 import type { OwnershipRecord } from '../node/ownership.ts'
 import { Ledger } from './ledger.ts'
@@ -56,16 +57,27 @@ export class Meter {
     return this.#priced(allocatedOver(resources, Math.max(0, toMs - meteredFromMs)))
   }
 
-  /** The stretch of a sandbox that is over: it has ended, or is paused. A record that fails is written to the log. */
+  /** The stretch of a sandbox that is over: it is paused, or was found dead. Resolves once that is durable. */
   async over(record: OwnershipRecord, toMs: number, used: Used): Promise<void> {
     const stretch = this.stretchOf(record, toMs, used)
+    if (stretch) await this.ledger.record(stretch)
+  }
+
+  /**
+   * The stretch of a sandbox that has ended, or did by what is remembered of its end. The ending that its node keeps has all of it for a
+   * while, so that nobody has to wait for the ledger: a daemon tells it again of every ending that it finds.
+   */
+  ended({ ended, record }: Ending): void {
+    const { meteredFromMs: fromMs } = record
+    if (fromMs === undefined || ended.metered === undefined) return
+    const stretch = this.stretchOf(record, fromMs + ended.metered.ms, ended.usage)
     if (!stretch) return
-    try {
-      await this.ledger.record(stretch)
-    } catch (error) {
-      this.#log.error({ err: error, stretch }, 'what a sandbox took could not be recorded')
-      throw error
-    }
+    this.ledger.recordSoon({ ...stretch, micros: ended.metered.micros }, (err) =>
+      this.#log.error(
+        { err, stretch },
+        'what a sandbox took is not recorded before the next start',
+      ),
+    )
   }
 
   /** The stretch that goes on, as if it were over now; undefined where none does. */

@@ -85,14 +85,14 @@ const AMOUNTS = [
  * The stretch cut at each multiple of `unitMs`. Each part has its share of time and amounts; whole numbers stay whole, and together
  * the parts are the stretch.
  */
-export function cutStretch(stretch: MeteredStretch, unitMs: number): MeteredStretch[] {
+export function cutStretch(stretch: MeteredStretch, unitMs: number): readonly MeteredStretch[] {
   const { fromMs, toMs } = stretch
+  if (toMs <= (Math.floor(fromMs / unitMs) + 1) * unitMs) return [stretch]
   const parts: MeteredStretch[] = []
   let before = shareOf(stretch, 0)
-  for (let at = fromMs; at < toMs || parts.length === 0; ) {
+  for (let at = fromMs; at < toMs; ) {
     const next = Math.min(toMs, (Math.floor(at / unitMs) + 1) * unitMs)
-    const until = toMs > fromMs ? (next - fromMs) / (toMs - fromMs) : 1
-    const through = next === toMs ? shareOf(stretch, 1) : shareOf(stretch, until)
+    const through = shareOf(stretch, next === toMs ? 1 : (next - fromMs) / (toMs - fromMs))
     parts.push({
       ...stretch,
       ...{ fromMs: at, toMs: next, sandboxes: parts.length === 0 ? stretch.sandboxes : 0 },
