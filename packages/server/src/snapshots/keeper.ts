@@ -27,12 +27,12 @@ export function sandboxKeeper(services: () => SnapshotServices): SandboxKeeper {
   }
 }
 
-/** Removes those whose time is over now and then, until disposed. */
+/** Removes those whose time is over, at once and then now and then, until disposed. */
 export function forgetKept(
   { snapshots }: Pick<SnapshotServices, 'snapshots'>,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): Disposable {
-  let cancel = clock.after(SERVER_LIMITS.keptEveryMs, look)
+  let cancel = clock.after(0, look)
   function look(): void {
     removeOld(snapshots, clock.now()).catch((error) =>
       log.warn({ err: error }, 'old files of sandboxes could not be removed'),
