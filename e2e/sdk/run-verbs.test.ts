@@ -64,6 +64,7 @@ test('an episode says why it is late, and why it failed', async () => {
     },
   )
   await until(() => gates.length === 1)
+  await until(async () => (await run.wait({ wait: false })).length === 1)
   const late = await sandlot('episode', 'looked-at', 't2')
   expect(late).toMatchObject({ code: 0, stderr: '' })
   expect(late.stdout).toMatch(/state +queued, for /)
@@ -195,7 +196,7 @@ test('what is there now is given of a run that stays open', async () => {
       from: await daemon.image(),
     })
   await run.putMany(tasksOf(3))
-  await until(async () => (await run.view()).counts.done === 3)
+  await until(async () => (await run.wait({ wait: false })).length === 3)
   const now = await sandlot('runs', 'results', 'lasting', '--now')
   expect(now.stdout.trimEnd().split('\n')).toHaveLength(3)
   await run.close()

@@ -34,8 +34,8 @@ async function halfDone(): Promise<Simulation> {
     },
   })
   await until('the odd ones are done', async () => {
-    const { counts } = await simulation.view('a')
-    return counts.done === 5 && worker.held.size === 5
+    const { rows } = await simulation.coordinator.getResults('default', 'a', {})
+    return rows.length === 5 && worker.held.size === 5
   })
   return simulation
 }

@@ -40,7 +40,7 @@ const DONE = 'done:'
 
 /**
  * Those that are not done in the order of their submission, then the others in that of their results. Each page is as things stand
- * when it is read: an episode that ends meanwhile may come twice, none is left out.
+ * when it is read: an episode that ends meanwhile may come twice, and one that has just ended is missing until its row is recorded.
  */
 export async function listEpisodes(
   log: Log,
@@ -66,11 +66,13 @@ export async function getEpisode(log: Log, found: FoundRun, name: string): Promi
   const run = live?.actor.run
   const episode = run && findLive(run, name, index)
   if (run && episode) return standingOf(run, episode)
+  const ended = run && findUnrecorded(run, name)
+  if (ended) return viewOfRow(ended, null)
   const row = await findRow(log, record, {
     name,
     episode: index === undefined ? undefined : episodeId(record.id, index),
   })
-  if (row) return viewOfRow(row)
+  if (row) return viewOfRow(row, row)
   throw new SandlotError('not_found', `the run ${record.name} has no episode ${shown(name)}`, {
     hint: `\`sandlot runs episodes ${record.name}\` lists them.`,
   })
@@ -143,6 +145,14 @@ function findLive(run: Run, name: string, index: number | undefined): Episode | 
   return undefined
 }
 
+/** What has ended is here until it is in the log of results for certain. */
+function findUnrecorded(run: Run, name: string): UnrecordedRow | undefined {
+  for (const item of run.unrecorded.values()) {
+    if ('outcome' in item && (item.key === name || item.episode === name)) return item
+  }
+  return undefined
+}
+
 function itemOfRow(row: UnrecordedRow): EpisodeItem {
   const { episode, key, group, member, index, attempt, sandbox, outcome, reward, error } = row
   return {
@@ -153,10 +163,11 @@ function itemOfRow(row: UnrecordedRow): EpisodeItem {
   }
 }
 
-function viewOfRow(row: ResultRow): EpisodeView {
-  const { seed, attempts } = row
+/** `row`: null while it is not recorded. */
+function viewOfRow(ended: UnrecordedRow, row: ResultRow | null): EpisodeView {
+  const { seed, attempts } = ended
   return {
-    ...itemOfRow(row),
+    ...itemOfRow(ended),
     ...{ seed, attempts, row, waits: null, ahead: null, progress: [] },
   }
 }
