@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { temporaryDirectory } from '@sandlot/testkit'
-import { harborProgram, harborTasks } from 'sandlot'
+import { type HarborAgent, harborEpisodes, harborProgram, harborTasks } from 'sandlot'
 import { expect, test } from 'vitest'
 import { type CommandEnd, runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
@@ -161,5 +161,69 @@ await story('task folders in Harbor’s format', { pool: 2 }, (given) => {
       'echo 42 > answer; rm -rf /logs; ln -s /nowhere /logs; ln -s /nowhere /tests',
     )
     expect(vandal.row).toMatchObject({ outcome: 'graded', reward: 1 })
+  })
+
+  test('of several steps, and with a verifier elsewhere, are done by a worker', async () => {
+    await using directory = await temporaryDirectory()
+    const { 'instruction.md': _, ...base } = task(given.image)
+    const step = (name: string, files: Record<string, string>) =>
+      Object.fromEntries(
+        Object.entries(files).map(([path, text]) => [`steps/${name}/${path}`, text]),
+      )
+    await write(directory.path, {
+      stepped: {
+        ...base,
+        'task.toml': `${base['task.toml']}
+[[steps]]
+name = "first"
+min_reward = 1
+[[steps]]
+name = "second"
+`,
+        ...step('first', { 'instruction.md': 'One.', 'solution/solve.sh': 'echo 42 > answer\n' }),
+        ...step('second', {
+          'instruction.md': 'Two.',
+          'workdir/setup.sh': 'cp answer before\n',
+          'solution/solve.sh': '[ -f before ] && echo done > more\n',
+          'tests/test.sh': `[ -s more ] && echo '{"reward": 0.5, "style": 1}' > /logs/verifier/reward.json`,
+        }),
+      },
+      elsewhere: {
+        ...task(given.image),
+        'task.toml': `artifacts = ["/app/answer"]
+[environment]
+workdir = "/app"
+env = { HINT = "x" }
+network_mode = "no-network"
+[verifier.environment]
+network_mode = "no-network"
+`,
+        'tests/Dockerfile': `FROM ${given.image}\nCOPY test.sh wanted /tests/\n`,
+      },
+    })
+    const tasks = await harborTasks(directory.path)
+    const rewards = async (agent: HarborAgent) => {
+      const { client } = given
+      const { tasks: all, episode, options } = harborEpisodes(tasks, { agent, client })
+      const rows = await client.rollouts.map(all, episode, options).wait()
+      return Object.fromEntries(
+        rows.map(({ key, outcome, reward, rewards, error }) => [
+          key,
+          error ?? { outcome, reward, rewards },
+        ]),
+      )
+    }
+    expect(await rewards('oracle')).toEqual({
+      elsewhere: { outcome: 'graded', reward: 1, rewards: { reward: 1 } },
+      stepped: { outcome: 'graded', reward: 0.75, rewards: { reward: 0.75, style: 0.5 } },
+    })
+    expect(await rewards('nop')).toEqual({
+      elsewhere: { outcome: 'graded', reward: 0, rewards: { reward: 0 } },
+      stepped: { outcome: 'graded', reward: 0, rewards: { reward: 0 } },
+    })
+    // Who answers the first step and not the second one has no verdict there, which is nobody's zero.
+    const half = await rewards({ command: '[ -f before ] || echo 42 > answer' })
+    expect(half.stepped).toMatch(/step second: its verifier left no/)
+    expect(await Array.fromAsync(given.client.sandboxes.list())).toEqual([])
   })
 })

@@ -55,9 +55,16 @@ export {
   pythonFunction,
 } from './graders/python-function.ts'
 export { harborDigest } from './harbor/digest.ts'
+export {
+  type HarborEpisodes,
+  type HarborEpisodesOptions,
+  type HarborEpisodeTask,
+  harborEpisodes,
+} from './harbor/episodes.ts'
 export { type HarborOptions, harborTasks } from './harbor/harbor-tasks.ts'
+export type { HarborAgent } from './harbor/places.ts'
 export type { HarborProblem } from './harbor/problems.ts'
-export { type HarborAgent, type HarborProgramOptions, harborProgram } from './harbor/program.ts'
+export { type HarborProgramOptions, harborProgram } from './harbor/program.ts'
 export type {
   HarborArtifacts,
   HarborEnvironment,

@@ -1,6 +1,6 @@
 /** What the format says of the network → a policy. */
 
-import { parseNetworkHost } from '@sandlot/protocol'
+import { type NetworkPolicy, parseNetworkHost } from '@sandlot/protocol'
 import { SETTINGS_FILE } from './format.ts'
 import type { Problems } from './problems.ts'
 import type { EnvironmentSettings, PhaseSettings } from './settings.ts'
@@ -34,4 +34,9 @@ export function phaseNetwork(
       problems.add(SETTINGS_FILE, found.problem, `${at}.allowed_hosts[${index}]`)
   }
   return { allow: [...(hosts ?? [])] }
+}
+
+/** What a sandbox reaches. `open`: where the format gives the whole internet. */
+export function policyOf(network: HarborNetwork, open: NetworkPolicy): NetworkPolicy {
+  return network === 'open' ? open : network
 }

@@ -2,7 +2,8 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type HarborOptions, harborTasks } from './harbor-tasks.ts'
-import { type HarborAgent, harborProgram, INSTRUCTION_FILE } from './program.ts'
+import { type HarborAgent, INSTRUCTION_FILE } from './places.ts'
+import { harborProgram } from './program.ts'
 import { below, folderOf, LEAST } from './testing/folder.ts'
 
 async function programOf(

@@ -1,32 +1,28 @@
-/** Tasks and who does them → a run of programs: where the format has its files, and how it runs its scripts. */
+/** Tasks and who does them → a run of programs, which needs no client. */
 import { type NetworkPolicy, type PhaseNetwork, SandlotError } from '@sandlot/protocol'
-import type { BroughtContent, CommandGrade } from '../rollout/options.ts'
+import type { CommandGrade } from '../rollout/options.ts'
 import type { ProgramOptions, TaskOptions } from '../rollout/program-options.ts'
-import { INSTRUCTION, SETTINGS_FILE, SOLUTION_SCRIPT, TEST_SCRIPT } from './format.ts'
+import { SETTINGS_FILE, SOLUTION_SCRIPT } from './format.ts'
+import { policyOf } from './network.ts'
+import {
+  agentCommand,
+  filesOf,
+  GRADE_COMMAND,
+  type HarborAgent,
+  NOTHING,
+  placeOf,
+  REWARD_FILES,
+  TESTS,
+  VERDICTS,
+} from './places.ts'
 import { type HarborProblem, refusal } from './problems.ts'
-import type { HarborNetwork, HarborPhase, HarborScript, HarborTask } from './task.ts'
-
-/** `oracle` runs a task's own solution, `nop` does nothing, and a command finds in its environment what it is asked. */
-export type HarborAgent = 'oracle' | 'nop' | { readonly command: string | readonly string[] }
+import type { HarborScript, HarborTask } from './task.ts'
 
 export interface HarborProgramOptions {
   readonly agent: HarborAgent
   /** What a phase reaches to which the format gives the whole internet. Default: the package mirrors of the daemon's machine. */
   readonly open?: NetworkPolicy
 }
-
-/** The places of the format. */
-const [TESTS, SOLUTION, VERDICTS] = ['/tests', '/solution', '/logs/verifier']
-const REWARD_FILES = [`${VERDICTS}/reward.json`, `${VERDICTS}/reward.txt`]
-
-/** Where a program finds what it is asked, and the variables that tell. */
-export const INSTRUCTION_FILE = `/run/sandlot/${INSTRUCTION}`
-const INSTRUCTION_ENV = { text: 'INSTRUCTION', file: 'INSTRUCTION_FILE' }
-/** A longer text, or one that no variable can hold, is in the file alone. */
-const INSTRUCTION_ENV_BYTES_MAX = 16 * 2 ** 10
-
-/** A script without a first line that names its shell is run by bash where there is one. */
-const RUN_SCRIPT = 'exec "$(command -v bash || echo /bin/sh)" -c "$1"'
 
 /**
  * The options by which `client.rollouts.program` runs these tasks. More may be added: a name, how many at once.
@@ -44,7 +40,7 @@ export function harborProgram(
     from: first.environment.image,
     key: ({ key }) => key,
     content: ({ key, name, instruction }) => ({ id: key, name, instruction }),
-    command: nothing,
+    command: NOTHING,
     grade: GRADE,
     each: (task) => ({
       from: task.environment.image,
@@ -58,34 +54,42 @@ export function harborProgram(
   }
 }
 
-const nothing = ['/bin/sh', '-c', ':']
-
 const GRADE: CommandGrade = {
   in: 'world',
   // What an agent put there must not be taken for a test or a verdict.
   clear: [TESTS, VERDICTS],
-  run: ['/bin/sh', '-c', `mkdir -p ${VERDICTS} && ${RUN_SCRIPT}`, 'sh', `${TESTS}/${TEST_SCRIPT}`],
+  run: GRADE_COMMAND,
   reward: { file: REWARD_FILES },
 }
 
 function problemsOf(task: HarborTask, agent: HarborAgent): HarborProblem[] {
   const { key, steps, verifier, solution } = task
-  const problems: HarborProblem[] = []
   const file = `${key}/${SETTINGS_FILE}`
-  if (steps) {
-    problems.push({ file, field: 'steps', problem: 'tasks of several steps are not run yet' })
-  }
-  if (verifier?.separate) {
-    const problem = 'a verifier in an environment of its own is not run yet'
-    problems.push({ file, field: 'verifier.environment', problem })
-  }
-  if (agent === 'oracle' && !solution && !steps) {
-    problems.push({
-      file: `${key}/solution/${SOLUTION_SCRIPT}`,
-      problem: 'is missing: the oracle has nothing to run',
-    })
-  }
-  return problems
+  const elsewhere =
+    'is for a worker of yours (harborEpisodes): the daemon alone runs one program and one grader'
+  return [
+    ...(steps ? [{ file, field: 'steps', problem: `a task of several steps ${elsewhere}` }] : []),
+    ...(verifier?.separate
+      ? [
+          {
+            ...{ file, field: 'verifier.environment' },
+            problem: `a verifier in an environment of its own ${elsewhere}`,
+          },
+        ]
+      : []),
+    ...(agent === 'oracle' && !steps ? missingSolution(task, [{ folder: '', solution }]) : []),
+  ]
+}
+
+/** Of a task, or of its steps. */
+export function missingSolution(
+  { key }: HarborTask,
+  parts: readonly { readonly folder: string; readonly solution?: HarborScript | undefined }[],
+): HarborProblem[] {
+  const problem = 'is missing: the oracle has nothing to run'
+  return parts
+    .filter(({ solution }) => !solution)
+    .map(({ folder }) => ({ file: `${key}/${folder}solution/${SOLUTION_SCRIPT}`, problem }))
 }
 
 function gradeOf({
@@ -100,30 +104,6 @@ function gradeOf({
   }
 }
 
-function agentCommand(
-  { instruction, environment, solution }: HarborTask,
-  agent: HarborAgent,
-): Pick<TaskOptions, 'command' | 'env' | 'files'> {
-  const env = { ...environment.env, ...instructionEnv(instruction) }
-  const files = { [INSTRUCTION_FILE]: instruction }
-  if (agent === 'nop') return { command: nothing, env, files }
-  if (agent !== 'oracle') return { command: agent.command, env, files }
-  return {
-    command: ['/bin/sh', '-c', RUN_SCRIPT, 'sh', `${SOLUTION}/${SOLUTION_SCRIPT}`],
-    env: { ...env, DEBIAN_FRONTEND: 'noninteractive', ...solution?.env },
-    files: { ...files, ...filesOf(solution?.files ?? [], SOLUTION) },
-  }
-}
-
-function instructionEnv(instruction: string): Record<string, string> {
-  const fits = Buffer.byteLength(instruction) <= INSTRUCTION_ENV_BYTES_MAX
-  const { text, file } = INSTRUCTION_ENV
-  return {
-    [file]: INSTRUCTION_FILE,
-    ...(fits && !instruction.includes('\0') ? { [text]: instruction } : {}),
-  }
-}
-
 function timeoutOf({ agent, verifier }: HarborTask): NonNullable<TaskOptions['timeout']> {
   return {
     ...(agent.timeoutMs === undefined ? {} : { agent: agent.timeoutMs }),
@@ -131,28 +111,13 @@ function timeoutOf({ agent, verifier }: HarborTask): NonNullable<TaskOptions['ti
   }
 }
 
-function placeOf(
-  { environment: { workdir } }: Pick<HarborTask, 'environment'>,
-  { user }: HarborPhase,
-): Pick<TaskOptions, 'cwd' | 'user'> {
-  return {
-    ...(workdir === undefined ? {} : { cwd: workdir }),
-    ...(user === undefined ? {} : { user }),
-  }
-}
-
 function networkOf(
   { environment, agent, verifier }: HarborTask,
   open: NetworkPolicy,
 ): PhaseNetwork {
-  const policyOf = (network: HarborNetwork = environment.network) =>
-    network === 'open' ? open : network
-  return { agent: policyOf(agent.network), grade: policyOf(verifier?.network) }
-}
-
-/** Scripts can be run, whatever they could on this machine. */
-function filesOf(files: HarborScript['files'], place: string): Record<string, BroughtContent> {
-  return Object.fromEntries(
-    files.map(({ name, path }) => [`${place}/${name}`, { path, mode: 0o755 }]),
-  )
+  const { network } = environment
+  return {
+    agent: policyOf(agent.network ?? network, open),
+    grade: policyOf(verifier?.network ?? network, open),
+  }
 }

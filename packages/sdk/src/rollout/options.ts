@@ -1,6 +1,7 @@
 import type { Outcome, PolicyAction, ResourcesInput, RunCreateInput, Tags } from '@sandlot/protocol'
 import type { ImageLike } from '../image/resolve.ts'
 import type { Grader } from './episode.ts'
+import type { TaskOptions } from './program-options.ts'
 
 /** A file that is brought in: bytes or text, or a local path. `mode` says its permissions, 0644 where it is not given. */
 export type BroughtContent = string | Uint8Array | { readonly path: string; readonly mode?: number }
@@ -126,7 +127,12 @@ export interface RunOptions<Task> {
   readonly signal?: AbortSignal
 }
 
+/** What a task's sandboxes are made of, and how long they have. */
+export type OwnStart = Pick<TaskOptions, 'from' | 'timeout' | 'resources' | 'network'>
+
 export interface MapOptions<Task> extends RunOptions<Task> {
+  /** What a task has of its own in the place of what the run has. */
+  readonly each?: (task: Task, index: number) => OwnStart | Promise<OwnStart>
   readonly grade?: CommandGrade | FunctionGrade<Task>
 }
 
@@ -134,7 +140,7 @@ export interface MapOptions<Task> extends RunOptions<Task> {
  * Of a run that stays open. `key`: default `task.id` where it is text or a number, else made of the task's content, so that the same
  * task put twice is one. Positions, which `key`, `expected` and `group.by` are also given, count what this process has put.
  */
-export type OpenOptions<Task> = Omit<MapOptions<Task>, 'name'>
+export type OpenOptions<Task> = Omit<MapOptions<Task>, 'name' | 'each'>
 
 /**
  * What a process says of a run that it attaches to. Each option that makes a run another one has to be the run's own where it is
@@ -144,7 +150,7 @@ export interface AttachOptions<Task>
   extends Partial<
     Omit<
       MapOptions<Task>,
-      'name' | 'concurrency' | 'ahead' | 'tags' | 'artifacts' | 'keep' | 'ifExists'
+      'name' | 'each' | 'concurrency' | 'ahead' | 'tags' | 'artifacts' | 'keep' | 'ifExists'
     >
   > {
   /** Episodes that this process works on at once. Default: as many as the run has in flight. */

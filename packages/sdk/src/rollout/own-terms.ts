@@ -50,7 +50,9 @@ function ownTerms(
 /** Tasks as they are named, with what each has of its own. */
 export function programNaming<Task>(
   context: ClientContext,
-  options: Pick<Program<Task>, 'each' | 'content'> & Pick<RunOptions<Task>, 'onLog'>,
+  options: Pick<Program<Task>, 'each'> &
+    Partial<Pick<Program<Task>, 'content'>> &
+    Pick<RunOptions<Task>, 'onLog'>,
   { naming, signal }: { readonly naming: TaskNaming<Task>; readonly signal: AbortSignal },
 ): TaskNaming<Task> {
   const { each, content } = options

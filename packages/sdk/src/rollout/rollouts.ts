@@ -62,7 +62,10 @@ export class Rollouts {
         workerSpecification(this.#context, name, { ...options, signal }),
       )
     })
-    const submitted = this.#submitAll(created, listNaming(options), part)
+    const naming = programNaming(this.#context, options, {
+      ...{ naming: listNaming(options), signal: part.working },
+    })
+    const submitted = this.#submitAll(created, naming, part)
     created
       .then(({ run }) => this.#work(run, episode, options, part))
       .catch((error) => part.fail(error))

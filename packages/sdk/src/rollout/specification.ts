@@ -24,7 +24,7 @@ import type { ProgramOptions } from './program-options.ts'
 export async function workerSpecification<Task>(
   context: ClientContext,
   name: string,
-  options: MapOptions<Task>,
+  { each: _, ...options }: MapOptions<Task>,
 ): Promise<RunCreateInput> {
   return await specificationOf(context, name, options, { kind: 'worker' })
 }
