@@ -34,7 +34,8 @@ export const FUNCTION_LIMITS = {
   frameChars: 256 * 2 ** 10,
   /** The last that a container printed, in the error of what ended it. */
   tailChars: 2_000,
-  /** Of an error's message and stack. */
+  /** Of an error's name, message and stack. */
+  nameChars: 200,
   messageChars: 4_096,
   stackChars: 16_384,
   /** Lines that are kept for one caller, and callers that have any. */

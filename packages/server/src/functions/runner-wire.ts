@@ -66,6 +66,12 @@ export function readLines(
       rest = lines.pop() ?? ''
       for (const line of lines) take(line)
       if (rest.length <= FUNCTION_LIMITS.frameChars) return
+      // A frame may follow what has no end, and a piece of it may be there already.
+      const at = rest.indexOf(secret)
+      const until = at < 0 ? rest.length - secret.length : at
+      if (until > 0) on.text(rest.slice(0, until))
+      rest = rest.slice(until)
+      if (rest.length <= FUNCTION_LIMITS.frameChars) return
       take(rest)
       rest = ''
     },

@@ -1,7 +1,8 @@
 /** The host's end of one runner. */
-import type { Digest, Engine } from '@sandlot/engine'
+import { type Digest, type Engine, isEngineError } from '@sandlot/engine'
 import { SandlotError, type TaskError } from '@sandlot/protocol'
-import type { ExecHandle, Guest } from '@sandlot/runtime'
+import { type ExecHandle, type Guest, GuestError, GuestLost } from '@sandlot/runtime'
+import { toSandlotError } from '../failure.ts'
 import type { ContainerEnd, ContainerInput } from './container.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
 import { FUNCTION_DIRECTORY } from './runner-files.ts'
@@ -26,7 +27,9 @@ interface Running {
 }
 
 export class Runner {
+  /** Resolves when it takes nothing more. */
   readonly gone: Promise<void>
+  readonly #gone = Promise.withResolvers<void>()
   readonly #options: RunnerOptions
   readonly #running = new Map<string, Running>()
   readonly #loaded = Promise.withResolvers<void>()
@@ -38,7 +41,8 @@ export class Runner {
     this.#loaded.promise.catch(() => {})
     options.handle.started.catch(() => {})
     options.handle.result.catch(() => {})
-    this.gone = this.#read()
+    this.gone = this.#gone.promise
+    void this.#read()
   }
 
   /** Rejects with `function_invalid` where the module can't be loaded, and with what else kept it from being. */
@@ -60,11 +64,7 @@ export class Runner {
     if (this.#end) return this.#end
     const { promise, resolve } = Promise.withResolvers<End>()
     this.#running.set(input.id, { input, settle: resolve })
-    try {
-      await this.#hand(input)
-    } catch {
-      // What reads its output says why.
-    }
+    await this.#hand(input).catch((error) => this.#settle(input.id, this.#notHanded(error)))
     return await promise
   }
 
@@ -118,17 +118,19 @@ export class Runner {
     this.#loaded.reject(new SandlotError(code ?? 'function_exited', message))
     for (const { settle } of this.#running.values()) settle(this.#end)
     this.#running.clear()
+    this.#gone.resolve()
   }
 
   #take(frame: RunnerFrame | undefined): void {
-    if (frame?.k === 'ready') this.#loaded.resolve()
-    else if (frame?.k === 'broken') {
+    if (frame === undefined) this.#over(this.#garbled())
+    else if (frame.k === 'ready') this.#loaded.resolve()
+    else if (frame.k === 'broken') {
       this.#loaded.reject(brokenError(this.#options.label, frame.error))
-    } else if (frame?.k === 'log') {
+    } else if (frame.k === 'log') {
       const { id, channel, text } = frame
       if (id === null) this.#say(`${text}\n`)
       else this.#running.get(id)?.input.onLog({ channel, text })
-    } else if (frame) void this.#finish(frame)
+    } else void this.#finish(frame)
   }
 
   async #finish(frame: Extract<RunnerFrame, { k: 'value' | 'threw' }>): Promise<void> {
@@ -136,9 +138,16 @@ export class Runner {
     if (!running) return
     const end =
       frame.k === 'threw'
-        ? ({ kind: 'error', error: { code: null, ...frame.error } } as const)
-        : await this.#value(running.input, frame).catch((error): End => this.#unread(error))
-    this.#running.delete(frame.id)
+        ? ({ kind: 'error', error: { code: null, ...bounded(frame.error) } } as const)
+        : await this.#value(running.input, frame).catch((error) => this.#unread(error))
+    this.#settle(frame.id, end)
+  }
+
+  /** Without an end, how the container ended says why. */
+  #settle(id: string, end: End | undefined): void {
+    const running = this.#running.get(id)
+    if (!running || !end) return
+    this.#running.delete(id)
     running.settle(end)
   }
 
@@ -148,7 +157,9 @@ export class Runner {
   ): Promise<End> {
     if (file === undefined) return { kind: 'value', json, blob: null }
     const { guest, blobs } = this.#options.files
-    if (!file.startsWith(`${FUNCTION_DIRECTORY}/out-`)) throw new Error('the value is elsewhere')
+    if (!file.startsWith(`${FUNCTION_DIRECTORY}/out-`)) {
+      throw new GuestError('invalid', `it is no file of its own: ${file.slice(0, 100)}`)
+    }
     const { content } = await guest.files.read('main', file)
     const { digest } = await blobs.put(content, {
       pin: outputPin,
@@ -159,10 +170,18 @@ export class Runner {
   }
 
   /** The handler did its work, but what it returned can't be kept. */
-  #unread(error: unknown): End {
-    const why = error instanceof Error ? error.message : String(error)
-    const message = `what ${this.#options.label} returned could not be read: ${why}`
-    return { kind: 'error', error: taskErrorOf(new SandlotError('too_large', message)) }
+  #unread(error: unknown): End | undefined {
+    return endOf(error, `what ${this.#options.label} returned could not be kept`)
+  }
+
+  /** It never had the input. */
+  #notHanded(error: unknown): End | undefined {
+    return endOf(error, `the input could not be brought to ${this.#options.label}`)
+  }
+
+  #garbled(): ContainerEnd {
+    const message = `the answers of ${this.#options.label} are mixed with what a program that it started prints to the same stdout: give that program a stdout of its own`
+    return { kind: 'error', error: taskErrorOf(new SandlotError('function_exited', message)) }
   }
 
   #say(text: string): void {
@@ -170,10 +189,27 @@ export class Runner {
   }
 }
 
-function brokenError(
-  label: string,
-  { name, message, stack }: Omit<TaskError, 'code'>,
-): SandlotError {
+/** Whose failure it was; undefined where the container is lost, which is told by its end. */
+function endOf(error: unknown, what: string): End | undefined {
+  if (error instanceof GuestLost) return undefined
+  const { code, message: why } = toSandlotError(error)
+  const message = `${what}: ${why}`
+  const isOwn = error instanceof GuestError || isEngineError(error, 'too_large')
+  if (isOwn) return { kind: 'error', error: taskErrorOf(new SandlotError(code, message)) }
+  return { kind: 'infra', error: lostError(message) }
+}
+
+/** Of what a function throws so much is kept. */
+function bounded({ name, message, stack }: Omit<TaskError, 'code'>): Omit<TaskError, 'code'> {
+  return {
+    name: name.slice(0, FUNCTION_LIMITS.nameChars),
+    message: message.slice(0, FUNCTION_LIMITS.messageChars),
+    ...(stack === undefined ? {} : { stack: stack.slice(0, FUNCTION_LIMITS.stackChars) }),
+  }
+}
+
+function brokenError(label: string, thrown: Omit<TaskError, 'code'>): SandlotError {
+  const { name, message, stack } = bounded(thrown)
   const where = stack?.split('\n').slice(1, 4).join('\n')
   const text = `${label} can't be loaded: ${name}: ${message}${where ? `\n${where}` : ''}`
   return new SandlotError('function_invalid', text)
