@@ -72,6 +72,7 @@ export const LIMITS = {
   /** Of a task of a queue. */
   taskKeyLength: 256,
   taskRetries: 100,
+  taskDelayMs: 30 * 24 * 3_600_000,
   /** Inputs that one container of a function works on at once, and containers of one queue. */
   functionConcurrency: 1_000,
   containers: 1_000,

@@ -72,7 +72,7 @@ export const QUEUE_ROUTES = {
   getTaskResult: {
     method: 'GET',
     path: '/v1/queues/:name/results/:task',
-    summary: 'How one task ended; null while it has not',
+    summary: 'How one task ended; null while it has not, and an error where it is not there',
     query: z.object({ wait: waitInQuery.optional(), call: callGroup.optional() }),
     answer: z.object({ result: queueResult.nullable() }),
     status: 200,

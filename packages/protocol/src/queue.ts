@@ -142,7 +142,12 @@ export const queueTasksPut = z
             blob: digest.optional(),
             /** Higher is taken first. Default 0. */
             priority: z.number().int().min(-1_000_000).max(1_000_000).optional(),
-            delay: durationOf(0, 'no delay').optional(),
+            delay: durationOf(0, 'no delay')
+              .refine(
+                (ms) => ms <= LIMITS.taskDelayMs,
+                'longer than 30 days, the most that is possible',
+              )
+              .optional(),
           })
           .strict()
           .refine(

@@ -131,6 +131,7 @@ export class Calls {
     const json = { call: this.group, tasks }
     for (let again = false; ; again = true) {
       const name = await this.#options.queue(again)
+      if (again) this.#begin()
       try {
         const { closing: signal } = this.#options
         const added = await this.#context.http.json<{ tasks: { task: string }[] }>(
@@ -145,6 +146,12 @@ export class Calls {
         if (again || !isCode(error, 'queue_unknown')) throw error
       }
     }
+  }
+
+  /** Its results begin anew. */
+  #begin(): void {
+    this.#cursor = undefined
+    this.#nextLog = 0
   }
 
   #read(): void {
@@ -192,6 +199,11 @@ export class Calls {
         signal: this.#options.closing,
       })
     } catch (error) {
+      if (this.#cursor !== undefined && isCode(error, 'invalid_request')) {
+        // What comes after the last that it read was removed by its age: nobody waits for that any more.
+        this.#begin()
+        return await this.#page(name)
+      }
       if (!isCode(error, 'queue_unknown')) throw error
       const message = 'the queue of the function was deleted while its calls were under way'
       throw new SandlotError('function_lost', message, { cause: error })

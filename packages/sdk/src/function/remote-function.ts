@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { FunctionSpecInput, QueuePutInput } from '@sandlot/protocol'
+import { type FunctionSpecInput, type QueuePutInput, SandlotError } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { refuseUnknown } from '../connection/unknown-option.ts'
 import { putBytes } from '../image/blob.ts'
@@ -81,6 +81,9 @@ export class RemoteFunction<Input, Output> {
   ): AsyncGenerator<FunctionRow<Output>> {
     refuseUnknown(options, ['ordered', 'ahead', 'signal'])
     const { ordered = false, ahead = AHEAD_DEFAULT, signal } = options
+    if (!Number.isSafeInteger(ahead) || ahead < 1) {
+      throw new SandlotError('invalid_request', `ahead is ${ahead}: say a whole number from 1 on`)
+    }
     const waiting = signal ? { signal } : {}
     const run = async (input: Input, index: number): Promise<FunctionRow<Output>> => {
       const encoded = await encodeInput(this.#context, input, `input ${index}`, waiting)

@@ -5,6 +5,7 @@ import {
   type QueueResultsPage,
   type QueueTasksPut,
   type QueueView,
+  SandlotError,
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { pagesOf } from '../connection/pages.ts'
@@ -112,8 +113,12 @@ export class TaskQueue<Input, Output> {
   /** How tasks ended, in the order in which they did, from a cursor. A task that failed after its retries is a row too. */
   async *results(options: QueueResultsOptions = {}): AsyncGenerator<QueueRow<Output>> {
     refuseUnknown(options, ['from', 'until', 'signal'])
-    await this.open()
     const { signal, until } = options
+    if (until !== undefined && until !== 'empty') {
+      const shown = JSON.stringify(until)
+      throw new SandlotError('invalid_request', `until is ${shown}: say 'empty', or leave it out`)
+    }
+    await this.open()
     const waiting = signal ? { signal } : {}
     let after = options.from
     let isEmpty = false

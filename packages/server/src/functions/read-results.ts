@@ -3,7 +3,7 @@ import { LIMITS, type QueueResult, type QueueResultsPage, SandlotError } from '@
 import { decodeJson } from '../json.ts'
 import type { CallLogs } from './call-logs.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
-import { OWN_CALL, resultKey, resultsOf } from './names.ts'
+import { messagesOf, OWN_CALL, resultKey, resultsOf } from './names.ts'
 import type { News } from './news.ts'
 import { type QueueRecord, resultRecord } from './records.ts'
 
@@ -24,6 +24,7 @@ export interface Reading {
   readonly closing: AbortSignal
 }
 
+const TASK_ID = /^[\w-]{1,64}$/
 /** Replays of one task that are looked for. */
 const REPLAYS_MAX = 100
 
@@ -55,7 +56,10 @@ export async function pageOfResults(
   }
 }
 
-/** How a task ended, in its latest replay that has; undefined while it has not. */
+/**
+ * How a task ended, in its latest replay that has; undefined while it has not.
+ * @throws SandlotError `not_found` where it never will
+ */
 export async function resultOfTask(
   reading: Reading,
   { uid }: QueueRecord,
@@ -64,18 +68,40 @@ export async function resultOfTask(
   signal: AbortSignal,
 ): Promise<QueueResult | undefined> {
   const { engine, now, news, closing } = reading
+  if (!TASK_ID.test(task)) {
+    throw new SandlotError('invalid_request', `${shown(task)} is not the id of a task`)
+  }
   const stream = resultsOf(uid, call ?? OWN_CALL)
   const untilMs = now() + Math.min(wait ?? 0, LIMITS.waitMs)
   const keys = Array.from({ length: REPLAYS_MAX }, (_, replay) => resultKey(task, replay))
   for (;;) {
     using waiting = news.subscribe(stream)
+    // Its result is there before its message goes.
+    const mayCome = await isBusy(engine, uid)
     const found = (await engine.log.find(stream, keys, { signal })).findLast((each) => each)
+    if (!found && !mayCome) throw unknownTask(task)
     const leftMs = untilMs - now()
     if (found || leftMs <= 0 || closing.aborted) return found && resultOf(found)
     await waiting.after(leftMs, AbortSignal.any([signal, closing])).catch((error) => {
       if (!closing.aborted) throw error
     })
   }
+}
+
+async function isBusy({ queue }: Engine, uid: string): Promise<boolean> {
+  const { ready, delayed, leased } = await queue.depth(messagesOf(uid))
+  return ready + delayed + leased > 0
+}
+
+function unknownTask(task: string): SandlotError {
+  const message = `the task ${shown(task)} neither waits nor runs, and there is no result of it`
+  return new SandlotError('not_found', message, {
+    hint: 'Results are kept for a day where they are of calls, for a week where they are of a queue.',
+  })
+}
+
+function shown(task: string): string {
+  return JSON.stringify(task.slice(0, 64))
 }
 
 async function read(
@@ -97,11 +123,16 @@ async function read(
         },
       )
     }
-    if (!isEngineError(error, 'invalid_argument')) throw error
-    throw new SandlotError('invalid_request', '`after` is not the cursor of a result', {
-      hint: 'Pass the cursor of a result or a page of this queue.',
-      cause: error,
-    })
+    // A queue that was deleted and made again has no stream yet.
+    if (!isEngineError(error, 'invalid_argument') && !isEngineError(error, 'not_found')) throw error
+    throw new SandlotError(
+      'invalid_request',
+      '`after` is not the cursor of a result that is here',
+      {
+        hint: 'Pass the cursor of a result or a page of this queue; those of a deleted one are of no other.',
+        cause: error,
+      },
+    )
   }
 }
 
