@@ -124,9 +124,13 @@ test('the same command again attaches to the run, and with other tasks adds them
   await (await daemon.client().rollouts.get('again')).wait()
   expect(await start([file, ...argv])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('finished already'),
+    stderr: expect.stringMatching(/finished already.*\n.*--if-exists attach/),
   })
-  expect((await start([file, ...argv, '--if-exists', 'attach'])).code).toBe(0)
+  const attached = await start([file, ...argv, '--if-exists', 'attach'])
+  expect(attached).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/done already.*sandlot runs results again/),
+  })
   const { counts } = await (await daemon.client().rollouts.get('again')).view()
   expect(counts.done).toBe(2)
 })
@@ -137,7 +141,7 @@ test.each([
   [['{"id": "a"}', '', '{"id": "a"}'], /line 3: the key "a" is that of line 1/],
   [['{"id": {}}'], /line 1: its `id` is no key/],
   [['{"sandlot": 1}'], /line 1: sandlot is not an object/],
-  [['{"sandlot": {"tiemout": {}}}'], /line 1: sandlot.*tiemout/],
+  [['{"sandlot": {"tiemout": {}}}'], /line 1: sandlot: Unrecognized key: "tiemout"/],
   [['{"sandlot": {"timeout": {"agent": "long"}}}'], /line 1: sandlot\.timeout\.agent/],
   [['{"sandlot": {"command": []}}'], /line 1: sandlot\.command/],
   [['{"sandlot": {"grade": {"run": 5}}}'], /line 1: sandlot\.grade/],
@@ -162,6 +166,8 @@ test.each([
   [['--from', 'FROM', '--command', 'x', '--timeout', 'agnet=5m'], /--timeout/],
   [['--from', 'FROM', '--command', 'x', '--timeout', 'long'], /--timeout/],
   [['--from', 'FROM', '--command', 'x', '--file', '/a=nothere'], /nothere/],
+  [['--from', 'FROM', '--command', 'x', '--file', '/a'], /--file PATH=FILE/],
+  [['--from', 'FROM', '--command', 'x', '--file', 'b/a.py=a.py'], /--file \/a\.py=a\.py/],
 ])('%j says what is missing or wrong', async (argv, wrong) => {
   const file = await fileOf([{ id: 'a' }])
   const end = await start([file, ...argv.map((word) => (word === 'FROM' ? from : word))])

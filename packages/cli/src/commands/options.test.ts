@@ -20,4 +20,5 @@ test('what is left out stays left out', () => {
 test('a value may hold an equals sign, a name may not be empty', () => {
   expect(pairs(['A=b=c', 'B='], '--env')).toEqual({ A: 'b=c', B: '' })
   expect(() => pairs(['=x'], '--env')).toThrow('--env =x is not NAME=VALUE')
+  expect(() => pairs(['/a'], '--file', 'PATH=FILE')).toThrow('--file /a is not PATH=FILE')
 })

@@ -2,13 +2,17 @@
 import { parseDurationMs, SandlotError } from '@sandlot/protocol'
 import { Mistake } from '../failure.ts'
 
-/** `NAME=VALUE` each, as one object. */
-export function pairs(texts: readonly string[], option: string): Record<string, string> {
+/** `NAME=VALUE` each, or of another form, as one object. */
+export function pairs(
+  texts: readonly string[],
+  option: string,
+  form = 'NAME=VALUE',
+): Record<string, string> {
   return Object.fromEntries(
     texts.map((text) => {
       const position = text.indexOf('=')
       if (position <= 0)
-        throw new Mistake(`${option} ${text} is not NAME=VALUE`, `write it as ${option} NAME=VALUE`)
+        throw new Mistake(`${option} ${text} is not ${form}`, `write it as ${option} ${form}`)
       return [text.slice(0, position), text.slice(position + 1)]
     }),
   )

@@ -35,6 +35,13 @@ export function poolOf(words: PoolWords): Omit<PoolInput, 'concurrency'> {
       '--trainer-step',
     )
   }
+  if (words.model === undefined && callsModel(words)) {
+    throw refused(
+      '--model-calls, --model-slots, --model-failures',
+      'are of a model, and there is none',
+      '--model 2s',
+    )
+  }
   return {
     ...{ tasks, seed, hardness, expected: words.longestFirst === true },
     losses: shareOf('--losses', losses),
@@ -60,6 +67,10 @@ export function poolOf(words: PoolWords): Omit<PoolInput, 'concurrency'> {
         ? null
         : { batch, step: latencyOf('--trainer-step', words.trainerStep) },
   }
+}
+
+function callsModel({ modelCalls, modelSlots, modelFailures }: PoolWords): boolean {
+  return modelCalls !== 1 || modelSlots !== undefined || modelFailures > 0
 }
 
 /** `size=8,extra=2,cut=p90`. Where a cut is given, a group is one with a result less, unless `need` says otherwise. */

@@ -1,5 +1,6 @@
 /** From the options of a verb to those of a run of programs. */
 import { statSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { ImageLike, ProgramOptions, RewardOption } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import type { FolderOptions } from '../tasks/harbor-folders.ts'
@@ -137,10 +138,15 @@ function verdictOf({
 /** `PATH=FILE` each: path in the sandbox, file of this machine. */
 function filesOf(texts: readonly string[] | undefined, option: string) {
   return Object.fromEntries(
-    Object.entries(pairs(texts ?? [], option)).map(([path, file]) => [
-      path,
-      { path: file, mode: isExecutable(file) ? 0o755 : 0o644 },
-    ]),
+    Object.entries(pairs(texts ?? [], option, 'PATH=FILE')).map(([path, file]) => {
+      if (!path.startsWith('/')) {
+        throw new Mistake(
+          `${option} ${path}=${file}: ${path} is no absolute path in the sandbox`,
+          `the path in the sandbox comes first: write it as ${option} /${basename(path)}=${file}`,
+        )
+      }
+      return [path, { path: file, mode: isExecutable(file) ? 0o755 : 0o644 }]
+    }),
   )
 }
 
@@ -153,6 +159,7 @@ function timeoutsOf(texts: readonly string[]): NonNullable<ProgramOptions<unknow
   return pairs(
     texts.map((text) => (text.includes('=') ? text : `agent=${text}`)),
     '--timeout',
+    'PHASE=DURATION',
   )
 }
 

@@ -60,9 +60,12 @@ async function* linesOf(file: string): AsyncGenerator<string> {
     yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
     if (input.errored) await failed
   } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
     throw new Mistake(
-      `cannot read ${file}: ${(cause as Error).message}`,
-      'name a file with one JSON object a line, or - for standard input',
+      `cannot read ${file}: ${message}`,
+      code === 'EISDIR'
+        ? 'a folder of tasks in Harbor’s format is named by --harbor'
+        : 'name a file with one JSON object a line, or - for standard input',
       { cause },
     )
   }
@@ -137,7 +140,7 @@ function ownTerms(
   const { error } = taskPut.safeParse({ key: 'k', json: '{}', ...terms })
   if (error) {
     const { message } = invalidRequest(OWN, error)
-    throw wrong(message.replace(/^sandlot/, '').replace(/^\.program(?=\.)/, ''))
+    throw wrong(message.replace(/^sandlot/, '').replace(/^\.program(?=[.:])/, ''))
   }
   return defined({
     ...(program as TaskOptions),

@@ -26,6 +26,8 @@ test.each([
   [{ losses: 1 }, '--losses: 1 is not a share'],
   [{ hedge: 'soon' }, '--hedge'],
   [{ ahead: 4 }, '--ahead'],
+  [{ modelCalls: 3 }, '--model-calls'],
+  [{ modelFailures: 0.1 }, 'there is none'],
   [{ trainerStep: '' }, '--trainer-step'],
 ])('%o is refused by name', (wrong, message) => {
   expect(() => poolOf({ ...WORDS, ...wrong })).toThrow(message)
@@ -46,5 +48,5 @@ test('pools are told beside one another, with their balance', () => {
 test('without a trainer nothing balances, and the reason is told', () => {
   const found = [simulatePool({ ...poolOf(WORDS), concurrency: 4 })]
   expect(balanceOf(found)).toBeNull()
-  expect(describePools(found, null)).toContain('no balance: nobody has read results yet')
+  expect(describePools(found, null)).toContain('no balance: there is no trainer')
 })

@@ -83,6 +83,8 @@ function longestOf({ limitedMs }: PoolFigures): string {
 function describeBalance(pools: readonly PoolFigures[], balance: number | null): string {
   const found = pools.find(({ concurrency }) => concurrency === balance) ?? pools.at(-1)
   const why = found?.balance.why ?? ''
+  if (balance === null && found?.batchMs === null)
+    return 'no balance: there is no trainer to be in balance with; say what a step of it takes with --trainer-step'
   if (balance === null) return `no balance: ${why}`
   return `* balance: about ${balance} slots; ${why}`
 }

@@ -29,14 +29,23 @@ export async function startRunCommand(
   const run = await submit(client, tasks, { from, ...wanted.run, signal })
   printLine(run.name)
   if (!(options.watch ?? (isInteractive && !options.detach))) {
-    note(
-      `the daemon runs its ${tasks.length} tasks: \`sandlot runs watch ${run.name}\` follows it,`,
-    )
-    note(`\`sandlot runs results ${run.name}\` prints what they come to`)
+    await tellLeft(run, tasks.length)
     return
   }
   const report = await follow(run, signal)
   printLine(describeReport(report))
+}
+
+async function tellLeft(run: Run, tasks: number): Promise<void> {
+  const { state } = await run.view()
+  const results = `\`sandlot runs results ${run.name}\` prints what they come to`
+  if (state === 'finished') return note(`its ${countOf(tasks)} done already: ${results}`)
+  note(`its ${countOf(tasks)} left to the daemon: \`sandlot runs watch ${run.name}\` follows them,`)
+  note(results)
+}
+
+function countOf(tasks: number): string {
+  return tasks === 1 ? 'task is' : `${tasks} tasks are`
 }
 
 interface Wanted {

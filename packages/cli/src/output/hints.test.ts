@@ -26,6 +26,13 @@ test('options and verbs that hints name are there', () => {
   }
 })
 
+test('what the daemon says of a field is said of the option', () => {
+  const hint = "Take another name, or say ifExists: 'replace' to run it again."
+  expect(hintFor(new SandlotError('run_differs', 'it is so', { hint }))).toBe(
+    'Take another name, or say --if-exists replace to run it again.',
+  )
+})
+
 test('what a place knows better is said as it is', () => {
   const error = new SandlotError('snapshot_in_use', 'it is so', { hint: 'Wait for the run.' })
   expect(hintFor(error)).toBe('Wait for the run.')

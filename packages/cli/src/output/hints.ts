@@ -18,11 +18,15 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   no_space: 'The sandbox’s disk is full: ask for more with --disk when it is created.',
   sandbox_limit:
     'A limit of the sandbox was met: ask for more with --memory, --cpu, --disk or --pids when it is created.',
-  run_exists: 'Take another name, or delete the run: `sandlot runs delete NAME`.',
-  run_differs: 'A run of this name has another specification: take another name, or delete it.',
+  run_exists:
+    'Take another name, or say --if-exists attach to have its results, --if-exists replace to run it again.',
+  run_differs:
+    'A run of this name has another specification: take another name, or once it is finished say --if-exists replace.',
+  queue_unknown: 'A program makes it, before anything is put or read: check the name.',
   task_conflict: 'Two different tasks have the same key: give each its own.',
 }
 
 export function hintFor({ code, hint }: Pick<SandlotError, 'code' | 'hint'>): string {
-  return (hint === ERROR_CATALOGUE[code].hint ? HINTS[code] : undefined) ?? hint
+  const said = (hint === ERROR_CATALOGUE[code].hint ? HINTS[code] : undefined) ?? hint
+  return said.replace(/ifExists: '(\w+)'/g, '--if-exists $1')
 }
