@@ -1,7 +1,9 @@
 /** A client in a process of its own, to be killed: `node worker.ts WORK` (JSON, with `tasks`). Ends with its stdin. */
-import { Sandlot } from 'sandlot'
+import { Sandlot, SandlotError } from 'sandlot'
 import type { ChaosTask } from './behaviours.ts'
 import { type ChaosWork, chaosEpisode, chaosOptions } from './work.ts'
+
+const AGAIN_MS = 200
 
 interface Given extends ChaosWork {
   readonly url: string
@@ -19,4 +21,13 @@ const given = await new Promise<Given>((resolve) => {
 })
 const { url, apiKey, tasks, ...work } = given
 await using client = new Sandlot({ url, apiKey })
-await client.rollouts.map(tasks, chaosEpisode(work), chaosOptions(work)).wait()
+for (;;) {
+  try {
+    await client.rollouts.map(tasks, chaosEpisode(work), chaosOptions(work)).wait()
+    break
+  } catch (error) {
+    // It came while there was no daemon: as any service it is begun again.
+    if (!(error instanceof SandlotError && error.retry)) throw error
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+  }
+}

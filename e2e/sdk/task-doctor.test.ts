@@ -151,7 +151,10 @@ describe('task folders', () => {
     [['tasks.jsonl', '--agent', 'oracle'], '--agent is for --harbor'],
     [['--harbor', '.'], 'nobody does the tasks'],
     [['tasks.jsonl', '--harbor', '.', '--agent', 'nop'], 'both tasks.jsonl and --harbor .'],
-    [['--harbor', '.', '--agent', 'nop', '--grade', 'x'], '--grade has no place beside --harbor'],
+    [
+      ['--harbor', '.', '--agent', 'nop', '--grade', 'x'],
+      '--grade has no place beside task folders',
+    ],
     [['--harbor', '.', '--agent', 'nop', '--grade-in', 'same'], '--grade-in has no place'],
     [['--harbor', '/nothing', '--agent', 'nop'], 'cannot read /nothing'],
   ])('runs start %j: %s', async (argv, message) => {
@@ -159,6 +162,12 @@ describe('task folders', () => {
     expect(end).toMatchObject({ code: 2, stdout: '' })
     expect(end.stderr).toContain(message)
     expect(end.stderr).toMatch(/hint: +\S/)
+  })
+
+  test('say for themselves how they are graded', async () => {
+    const end = await sandlot('doctor', 'tasks', directory, '--reward', 'stdout')
+    expect(end).toMatchObject({ code: 2, stdout: '' })
+    expect(end.stderr).toContain('--reward has no place beside task folders')
   })
 
   test('of which one can’t be built start nothing, and are named', async () => {

@@ -54,10 +54,29 @@ export function programOptions(
   }
 }
 
+/** What a task folder says itself. */
+const OF_FOLDERS = ['from', 'command', 'grade', 'gradeIn', 'gradeFile', 'reward'] as const
+
+/**
+ * What a run of task folders has beside what they say; what they may reach is said where they are read.
+ * @throws Mistake
+ */
+export function folderOptions(options: StartRunOptions): SharedOptions {
+  const wrong = OF_FOLDERS.find((name) => options[name] !== undefined)
+  if (wrong !== undefined) {
+    throw new Mistake(
+      `--${wrong.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} has no place beside task folders`,
+      'they say themselves what they start from, and how they are graded',
+    )
+  }
+  const { allow: _, packages: __, ...rest } = options
+  return sharedOptions(rest)
+}
+
+type SharedOptions = Omit<ProgramOptions<ProgramTask>, 'from' | 'command'>
+
 /** What a run has wherever its tasks come from. */
-export function sharedOptions(
-  options: StartRunOptions,
-): Omit<ProgramOptions<ProgramTask>, 'from' | 'command'> {
+function sharedOptions(options: StartRunOptions): SharedOptions {
   const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids, keep } = options
   const resources = given({ memory, cpu, disk, pids })
   const env = pairs(options.env ?? [], '--env')

@@ -9,7 +9,7 @@ import { holdBack } from '../tasks/hold-back.ts'
 import { withImages } from '../tasks/with-images.ts'
 import { nothingToStartFrom } from './from.ts'
 import { interruption } from './interruption.ts'
-import { programOptions, type StartRunOptions, sharedOptions } from './program-options.ts'
+import { folderOptions, programOptions, type StartRunOptions } from './program-options.ts'
 import { type ProgramTask, readProgramTasks } from './program-tasks.ts'
 import { describeReport } from './run-report.ts'
 import { follow } from './watch-run.ts'
@@ -69,27 +69,20 @@ async function ofFile(file: string | undefined, options: StartRunOptions): Promi
   return { run: programOptions(tasks, options), built: async () => tasks }
 }
 
-/** What a task folder says itself. */
-const OF_FOLDERS = ['from', 'command', 'grade', 'gradeIn', 'gradeFile', 'reward'] as const
-
 async function ofFolders(file: string | undefined, options: StartRunOptions): Promise<Wanted> {
   const { harbor = '', agent = '' } = options
-  const hint = 'task folders say themselves what they start from, and how they are graded'
-  if (file !== undefined)
+  if (file !== undefined) {
     throw new Mistake(`both ${file} and --harbor ${harbor}`, 'name one of them')
-  const wrong = OF_FOLDERS.find((name) => options[name] !== undefined)
-  if (wrong !== undefined) {
-    const option = wrong.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-    throw new Mistake(`--${option} has no place beside --harbor`, hint)
   }
-  if (agent === '')
+  const shared = folderOptions(options)
+  if (agent === '') {
     throw new Mistake('nobody does the tasks', 'say who does: --agent oracle, nop, or a command')
+  }
   const folders = await holdBack(await readFolders(harbor, options), options.quarantine)
   const who = agent === 'oracle' || agent === 'nop' ? agent : { command: agent }
   const { tasks, run } = await folderProgram(folders, who, options)
-  const { allow: _, packages: __, ...rest } = options
   return {
-    run: { ...sharedOptions(rest), ...run },
+    run: { ...shared, ...run },
     built: (client, signal) => withImages(client, tasks, signal),
   }
 }

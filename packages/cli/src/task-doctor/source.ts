@@ -1,9 +1,9 @@
 /** Where tasks to be examined come from, whatever their format. */
 import { TIMEOUT_DEFAULTS_MS, timeouts } from '@sandlot/protocol'
 import type { ImageLike, ProgramOptions, TaskOptions } from 'sandlot'
-import { programOptions, type StartRunOptions } from '../commands/program-options.ts'
+import { folderOptions, programOptions, type StartRunOptions } from '../commands/program-options.ts'
 import { type ProgramTask, readProgramTasks } from '../commands/program-tasks.ts'
-import { type FolderOptions, folderProgram, readFolders } from '../tasks/harbor-folders.ts'
+import { folderProgram, readFolders } from '../tasks/harbor-folders.ts'
 import type { TrialRole } from './trial.ts'
 
 export interface DoctorTask {
@@ -28,7 +28,8 @@ export interface DoctorSource {
 const NOTHING = ['/bin/sh', '-c', ':']
 
 /** Folders in Harbor's format: the oracle is gold, and who does nothing is null. */
-export async function folderSource(path: string, options: FolderOptions): Promise<DoctorSource> {
+export async function folderSource(path: string, options: StartRunOptions): Promise<DoctorSource> {
+  const shared = sharedOf(folderOptions(options))
   const folders = await readFolders(path, options)
   const none = await folderProgram(folders, 'nop', options)
   const solved = folders.filter(({ solution }) => solution)
@@ -36,7 +37,7 @@ export async function folderSource(path: string, options: FolderOptions): Promis
   const golden = new Map(gold.tasks.map(({ key, own }) => [key, own]))
   const hasGold = new Set(solved.map(({ key }) => key))
   return {
-    run: none.run,
+    run: { ...shared, ...none.run },
     tasks: none.tasks.map((task, index) => ({
       ...task,
       timeoutMs: folders[index]?.agent.timeoutMs ?? TIMEOUT_DEFAULTS_MS.agent,
@@ -51,10 +52,9 @@ export async function folderSource(path: string, options: FolderOptions): Promis
 export async function fileSource(file: string, options: StartRunOptions): Promise<DoctorSource> {
   const tasks = await readProgramTasks(file)
   const wanted = programOptions(tasks, { ...options, command: NOTHING.join(' ') })
-  // Of a trial, which is no task of the file, they have nothing to say.
-  const { from, key: _, content: __, each: ___, expected: ____, group: _____, ...run } = wanted
+  const { from } = wanted
   return {
-    run: { ...run, command: NOTHING },
+    run: { ...sharedOf(wanted), command: NOTHING },
     tasks: tasks.map((task) => ({
       ...{ key: task.key, content: task.content, digest: () => task.digest() },
       timeoutMs: timeoutOf(task, wanted),
@@ -66,6 +66,20 @@ export async function fileSource(file: string, options: StartRunOptions): Promis
       },
     })),
   }
+}
+
+/** Without what speaks of tasks: a trial is none. */
+function sharedOf<T extends Partial<ProgramOptions<ProgramTask>>>(options: T) {
+  const {
+    from: _,
+    key: __,
+    content: ___,
+    each: ____,
+    expected: _____,
+    group: ______,
+    ...run
+  } = options
+  return run
 }
 
 function timeoutOf({ own }: ProgramTask, run: Pick<ProgramOptions<never>, 'timeout'>): number {
