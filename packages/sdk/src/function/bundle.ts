@@ -79,16 +79,24 @@ function bundleError(label: string, error: BuildFailure): SandlotError {
   const lines = errors.slice(0, SHOWN_ERRORS).map(lineOf)
   const more = errors.length - lines.length
   if (more > 0) lines.push(`and ${more} more`)
+  // The name of a package, without the part of it that is asked for: what begins with a dot or a slash is a file.
   const missing = errors.flatMap(
-    ({ text }) => /^Could not resolve "([^".][^"]*)"/.exec(text)?.[1] ?? [],
+    ({ text }) =>
+      /^Could not resolve "((?:@[^/"]+\/)?[^"./][^/"]*)(?:\/[^"]*)?"/.exec(text)?.[1] ?? [],
   )
   const native = errors.some(({ text }) => text.includes('native module'))
   const hint = native
     ? 'Native modules are of one machine: install it in the image and call it from there, or use another package.'
     : missing[0] === undefined
-      ? undefined
+      ? isUnresolved(errors)
+        ? 'There is no such file: check the path.'
+        : undefined
       : `Install it where the module is: npm install ${missing[0]}`
   return invalid(`${label} can't be bundled:\n${lines.join('\n')}`, hint, error)
+}
+
+function isUnresolved(errors: readonly Message[]): boolean {
+  return errors.some(({ text }) => text.startsWith('Could not resolve "'))
 }
 
 function lineOf({ text, location }: Message): string {

@@ -308,6 +308,19 @@ test('a run that is cancelled ends its programs', async () => {
   ])
 })
 
+test('a program that went with its sandbox need not be ended, and nobody is warned', async () => {
+  const onKill = () => {
+    throw new SandlotError('sandbox_gone', 'its attempt is over')
+  }
+  await using simulation = await simulate({ onExec: () => new Promise(() => {}), onKill })
+  await startRun(simulation, programRun({ timeout: {} }), someTasks(2))
+  await until('both run', () => simulation.node.started.length === 2)
+  await simulation.coordinator.cancelRun('default', 'a')
+  await overTime(simulation)
+  expect(simulation.node.killed).toHaveLength(2)
+  expect(simulation.warnings).toEqual([])
+})
+
 /** A command that ends only when it is ended; its grader exits with 0. */
 function hanging(said = ''): SimulatedNodeOptions {
   const ends = new Map<string, (end: Partial<NodeExecEnd>) => void>()

@@ -152,6 +152,8 @@ async function end(
       return
     } catch (error) {
       if (!isRunning() || isStopping(error, signal)) return
+      // It went with its sandbox.
+      if (error instanceof SandlotError && error.code === 'sandbox_gone') return
       if (!(error instanceof SandlotError && error.code === 'exec_unknown')) {
         warn(`could not end a program in ${command.sandbox}`, error)
         return
