@@ -90,6 +90,9 @@ class Collection {
     try {
       const { kind, sizeBytes } = await files.stat('main', path, {}, { signal })
       if (kind === 'file') await this.#takeFile(path, sizeBytes)
+      else if (kind === 'directory') {
+        this.leaveOut(path, `it is a directory: ${path.replace(/\/+$/, '')}/** is what is below it`)
+      }
     } catch (error) {
       if (!isMissing(error)) throw error
     }

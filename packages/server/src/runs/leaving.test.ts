@@ -65,7 +65,7 @@ test('what is too much is left out, and the row says so', async () => {
       }
       return { reward: 1 }
     },
-    { from: await at.image(), artifacts: ['/out/**'] },
+    { from: await at.image(), artifacts: ['/out/**', '/out/directory'] },
   )
   const rows = byKey(await run.wait())
   expect(rows.many?.artifacts).toHaveLength(LIMITS.collectedFiles)
@@ -73,7 +73,8 @@ test('what is too much is left out, and the row says so', async () => {
   expect(rows.many?.leftOut[0]).toBe('/out/064: more than 64 files match')
   expect(rows.many?.leftOut.at(-1)).toBe('… and 15 more')
   expect(names(rows.odd)).toEqual([])
-  expect(rows.odd?.leftOut).toHaveLength(2)
+  expect(rows.odd?.leftOut).toHaveLength(3)
+  expect(rows.odd?.leftOut.at(-1)).toContain('/out/directory/** is what is below it')
 })
 
 test('patterns and numbers that can’t be are refused', async () => {
