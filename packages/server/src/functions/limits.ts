@@ -40,8 +40,8 @@ export const FUNCTION_LIMITS = {
   stackChars: 16_384,
   /** Lines that are kept for one caller, and callers that have any. */
   logLines: 2_000,
-  logChars: 512 * 2 ** 10,
-  logCallers: 256,
+  logChars: 256 * 2 ** 10,
+  logCallers: 64,
   readers: 10_000,
   queues: 10_000,
   resultsPerPage: 100,

@@ -42,8 +42,12 @@ export function bundlePin(uid: string): string {
   return `${pinPrefix(uid)}bundle`
 }
 
+export function inputPins(uid: string): string {
+  return `${pinPrefix(uid)}in/`
+}
+
 export function inputPin(uid: string, id: string): string {
-  return `${pinPrefix(uid)}in/${id}`
+  return inputPins(uid) + id
 }
 
 export function outputPin(uid: string, task: string, replay: number): string {

@@ -6,6 +6,7 @@ import { deleteBelow } from './dead-letters.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
 import {
   deadPrefix,
+  inputPins,
   messagesOf,
   outputPin,
   pinPrefix,
@@ -25,6 +26,7 @@ export interface Sweeping {
 
 /** Removes what is too old now and then, until disposed. */
 export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): Disposable {
+  const orphans: Orphans = new Map()
   let stopped = false
   let cancel = clock.after(FUNCTION_LIMITS.sweepMs, look)
   function look(): void {
@@ -36,9 +38,11 @@ export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): 
     for (const record of queues()) {
       if (stopped) return
       try {
-        const isEmpty = await trimResults(engine, record, clock.now())
+        const isRead = await trimResults(engine, record, clock.now())
+        const isEmpty = !(await hasTasks(engine, record))
+        await dropOrphans(engine, record, isEmpty, orphans)
         const isOld = record.createdAtMs + FUNCTION_LIMITS.callResultsMs < clock.now()
-        if (record.kind === 'calls' && isEmpty && isOld) await remove(record)
+        if (record.kind === 'calls' && isRead && isEmpty && isOld) await remove(record)
       } catch (error) {
         if (!stopped) log.warn({ err: error, queue: record.name }, 'old results were not removed')
       }
@@ -52,9 +56,28 @@ export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): 
   }
 }
 
-/** Removes results that are older than those of the queue are kept. True where it has none left, and no tasks. */
+/** Inputs that a queue without tasks kept at the last look. */
+type Orphans = Map<string, ReadonlySet<string>>
+
+/** An input is kept before its task is put: where that was a task of the same key already, the second is nobody's. */
+async function dropOrphans(
+  { blobs, kv }: Engine,
+  { uid }: QueueRecord,
+  isEmpty: boolean,
+  orphans: Orphans,
+): Promise<void> {
+  const before = orphans.get(uid)
+  orphans.delete(uid)
+  // A dead letter needs its input.
+  if (!isEmpty || (await kv.list(deadPrefix(uid), { limit: 1 })).entries.length > 0) return
+  const { pins } = await blobs.pins(inputPins(uid))
+  for (const { name } of pins) if (before?.has(name)) await blobs.unpin(name)
+  orphans.set(uid, new Set(pins.map(({ name }) => name)))
+}
+
+/** Removes results that are older than those of the queue are kept. True where it has none left. */
 async function trimResults(engine: Engine, record: QueueRecord, nowMs: number): Promise<boolean> {
-  const { log, queue } = engine
+  const { log } = engine
   const isCalls = record.kind === 'calls'
   const keptMs = isCalls ? FUNCTION_LIMITS.callResultsMs : FUNCTION_LIMITS.resultsMs
   let left = 0
@@ -62,9 +85,12 @@ async function trimResults(engine: Engine, record: QueueRecord, nowMs: number): 
     if (await trimStream(engine, record, name, nowMs - keptMs)) left += 1
     else if (isCalls) await log.delete(name)
   }
-  if (left > 0) return false
-  const { ready, delayed, leased } = await queue.depth(messagesOf(record.uid))
-  return ready + delayed + leased === 0
+  return left === 0
+}
+
+async function hasTasks({ queue }: Engine, { uid }: QueueRecord): Promise<boolean> {
+  const { ready, delayed, leased } = await queue.depth(messagesOf(uid))
+  return ready + delayed + leased > 0
 }
 
 /** Whether anything of it is left. */

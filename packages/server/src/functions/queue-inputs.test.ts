@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { PROJECT, TestQueues } from './testing/open-queues.ts'
+
+test('an input that is kept for no task is let go of, and those of tasks stay', async () => {
+  await using at = await TestQueues.open()
+  await at.put('q')
+  const { digest } = await at.engine.blobs.put(Buffer.from('"long"'))
+  const put = (id: string, key: string) =>
+    at.queues.putTasks(PROJECT, 'q', { tasks: [{ id, key, blob: digest }] })
+  await put('id-00001', 'k')
+  await put('id-00002', 'k')
+  const pins = async () => (await at.engine.blobs.pins('queue/')).pins.length
+  expect(await pins()).toBe(2)
+  await at.withFunction('q')
+  await at.resultsOf('q', 1)
+  // Its own is let go of with the task, the other at the second look after that; the bundle stays.
+  await at.passUntil(600_000, async () => (await pins()) === 1)
+})
