@@ -11,6 +11,7 @@ import {
   positiveNumber,
   wholeNumber,
 } from './option-values.ts'
+import { addQueueVerbs } from './queue-verbs.ts'
 import { addRunVerbs } from './run-verbs.ts'
 import { addSnapshotVerb, addSnapshotVerbs } from './snapshot-verbs.ts'
 import { addUsageVerbs } from './usage-verbs.ts'
@@ -29,6 +30,7 @@ export function makeProgram(): Command {
   addSnapshotVerbs(program)
   addTemplateVerbs(program)
   addRunVerbs(program)
+  addQueueVerbs(program)
   addUsageVerbs(program)
   addDevelopmentVerbs(program)
   explainErrors(program)

@@ -1,7 +1,7 @@
 /** Task queues, the functions that work on them, and what comes back: results, dead letters, what functions print. */
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from './errors.ts'
-import { environment } from './kernel-text.ts'
+import { environment, kernelText } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
 import { durationOf } from './quantity.ts'
@@ -28,9 +28,9 @@ export const functionSpec = z
   .object({
     /** Digest of one ES module that needs nothing but Node.js. */
     bundle: digest,
-    export: wholeText.min(1).max(LIMITS.nameLength),
+    export: kernelText.min(1).max(LIMITS.nameLength),
     /** What a person calls it. */
-    label: wholeText.min(1).max(LIMITS.nameLength),
+    label: kernelText.min(1).max(LIMITS.nameLength),
     /** Default: the smallest image that runs Node.js. */
     from: startPoint.optional(),
     resources: resources.optional(),

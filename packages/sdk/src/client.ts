@@ -19,6 +19,7 @@ import { RemoteFunction } from './function/remote-function.ts'
 import { Images } from './image/images.ts'
 import { joinOrStart, type LocalOptions } from './local/local.ts'
 import type { QueueOptions } from './queue/options.ts'
+import { Queues } from './queue/queues.ts'
 import { TaskQueue } from './queue/task-queue.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 import { Sandboxes } from './sandbox/sandboxes.ts'
@@ -50,6 +51,7 @@ export class Sandlot implements AsyncDisposable {
   readonly snapshots: Snapshots
   readonly templates: Templates
   readonly rollouts: Rollouts
+  readonly queues: Queues
   readonly #context: ClientContext
   readonly #address: Address
   readonly #connection: Connection
@@ -74,6 +76,7 @@ export class Sandlot implements AsyncDisposable {
     this.images = new Images(context)
     this.snapshots = new Snapshots(context)
     this.templates = new Templates(context)
+    this.queues = new Queues(context)
     this.rollouts = new Rollouts(context, this.#closing.signal)
   }
 

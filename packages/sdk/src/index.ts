@@ -22,6 +22,7 @@ export {
   type Outcome,
   type PhaseNetwork,
   type PolicyAction,
+  type QueueView,
   type ResourcesInput,
   type ResultGroup,
   type ResultRow,
@@ -95,6 +96,7 @@ export type {
   QueueResultsOptions,
   QueueRow,
 } from './queue/options.ts'
+export type { ListQueues, Queues } from './queue/queues.ts'
 export { TaskQueue } from './queue/task-queue.ts'
 export type { ArtifactContent } from './rollout/artifacts.ts'
 export type {

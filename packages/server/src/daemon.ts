@@ -294,6 +294,7 @@ async function openApi(
     onSocket: (socket, caller) =>
       serveSocket(socket, { caller, node, coordinator, serving, log, onEnded }),
   })
-  watch(metrics.registry, { node, coordinator, serving, sockets: () => sockets.count })
+  const { queues } = given
+  watch(metrics.registry, { node, coordinator, queues, serving, sockets: () => sockets.count })
   return { listening, sockets }
 }

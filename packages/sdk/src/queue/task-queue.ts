@@ -37,18 +37,20 @@ export class TaskQueue<Input, Output> {
   readonly #options: QueueOptions
   #made: Promise<QueueView> | undefined
 
-  /** Made by `client.queue`. */
+  /** Made by `client.queue`, and by `client.queues.get` for one that is there. */
   constructor(
     context: ClientContext,
     name: string,
     worker: RemoteFunction<Input, Output> | undefined,
     options: QueueOptions,
+    known?: QueueView,
   ) {
     refuseUnknown(options, ['autoscale', 'retry'])
     this.name = name
     this.#context = context
     this.#function = worker
     this.#options = options
+    if (known) this.#made = Promise.resolve(known)
   }
 
   /** Makes the queue, or gives it this function and these options. All others do so by themselves, once. */

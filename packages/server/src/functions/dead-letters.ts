@@ -3,10 +3,9 @@ import type { DeadLetter } from '@sandlot/protocol'
 import { decodeJson, encodeJson } from '../json.ts'
 import { deadPrefix, messagesOf } from './names.ts'
 import { type DeadRecord, deadRecord, type QueueRecord, type TaskBody } from './records.ts'
+import { isTaskId, taskId } from './task-id.ts'
 
 const PAGE = 100
-/** Ids are the engine's; no other is anybody's. */
-const IS_TASK = /^[\w-]{1,64}$/
 
 /** Tasks that failed after their last retry, in the order of their ids. */
 export async function listDead(
@@ -18,7 +17,7 @@ export async function listDead(
   }: { readonly after?: string | undefined; readonly limit?: number | undefined },
 ): Promise<{ readonly items: DeadLetter[]; readonly next: string | null }> {
   const prefix = deadPrefix(uid)
-  const from = after === undefined ? {} : { after: prefix + after }
+  const from = after === undefined ? {} : { after: prefix + taskId(after) }
   const { entries, next } = await kv.list(prefix, { limit, ...from })
   const items = entries.map(({ key, value }) =>
     letterOf(key.slice(prefix.length), deadRecord.parse(decodeJson(value))),
@@ -52,7 +51,7 @@ async function* lettersOf(
   const prefix = deadPrefix(uid)
   if (tasks) {
     for (const task of new Set(tasks)) {
-      const entry = IS_TASK.test(task) ? await kv.get(prefix + task) : undefined
+      const entry = isTaskId(task) ? await kv.get(prefix + task) : undefined
       if (entry) yield entry
     }
     return

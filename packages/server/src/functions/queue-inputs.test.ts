@@ -16,3 +16,16 @@ test('an input that is kept for no task is let go of, and those of tasks stay', 
   // Its own is let go of with the task, the other at the second look after that; the bundle stays.
   await at.passUntil(600_000, async () => (await pins()) === 1)
 })
+
+test.each(['', 'x/y', '\u0000', 'x'.repeat(600)])('%j names no task', async (task) => {
+  await using at = await TestQueues.open()
+  await at.put('q')
+  const signal = new AbortController().signal
+  const refused = { code: 'invalid_request' }
+  await expect(at.queues.result(PROJECT, 'q', { task }, signal)).rejects.toMatchObject(refused)
+  await expect(at.queues.dead(PROJECT, 'q', { after: task })).rejects.toMatchObject(refused)
+  expect(await at.queues.replay(PROJECT, 'q', [task])).toBe(0)
+  await expect(
+    at.queues.results(PROJECT, 'q', { after: `${task}!` }, signal),
+  ).rejects.toMatchObject(refused)
+})

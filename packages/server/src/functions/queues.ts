@@ -8,7 +8,7 @@
  * ```
  * Calls of a function are tasks of a queue of its own, with results apart for each caller.
  */
-import { type Clock, type Digest, type Engine, isEngineError } from '@sandlot/engine'
+import type { Clock, Engine } from '@sandlot/engine'
 import {
   type DeadLetter,
   newId,
@@ -27,12 +27,14 @@ import { CallLogs } from './call-logs.ts'
 import type { ContainerSource } from './container.ts'
 import { listDead, replayDead } from './dead-letters.ts'
 import { changed, functionOf } from './definition.ts'
+import { keepBundle } from './keep-blob.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
-import { bundlePin, inputPin, messagesOf, OWN_CALL, QUEUE_PREFIX, recordKey } from './names.ts'
+import { QUEUE_PREFIX, recordKey } from './names.ts'
 import { News } from './news.ts'
+import { putTasks } from './put-tasks.ts'
 import { QueueWork } from './queue-work.ts'
 import { pageOfResults, type Reading, type ReadQuery, resultOfTask } from './read-results.ts'
-import { type QueueRecord, queueRecord, type TaskBody } from './records.ts'
+import { type QueueRecord, queueRecord } from './records.ts'
 import { ResultWriter } from './result-writer.ts'
 import { removeAll, sweepResults } from './retention.ts'
 import { viewOf } from './view.ts'
@@ -42,6 +44,15 @@ export interface QueuesOptions {
   readonly clock: Clock
   readonly source: ContainerSource
   readonly log: Logger
+}
+
+export interface QueueNumbers {
+  readonly queues: number
+  /** Inputs that containers work on. */
+  readonly running: number
+  readonly containers: { readonly starting: number; readonly ready: number }
+  /** Queues whose containers don't come up. */
+  readonly troubled: number
 }
 
 interface Known {
@@ -72,6 +83,22 @@ export class Queues implements AsyncDisposable {
   get running(): number {
     const works = [...this.#known.values()].flatMap(({ work }) => (work ? [work] : []))
     return [...works, ...this.#retiring].reduce((sum, { running }) => sum + running, 0)
+  }
+
+  /** For metrics. Cheap. */
+  numbers(): QueueNumbers {
+    const works = [...this.#known.values()].flatMap(({ work }) => (work ? [work] : []))
+    const sum = (of: (work: QueueWork) => number) =>
+      [...works, ...this.#retiring].reduce((total, work) => total + of(work), 0)
+    return {
+      queues: this.#known.size,
+      running: this.running,
+      containers: {
+        starting: sum(({ fleet }) => fleet.starting),
+        ready: sum(({ fleet }) => fleet.ready),
+      },
+      troubled: sum(({ trouble }) => (trouble === undefined ? 0 : 1)),
+    }
   }
 
   /** Goes on with what an earlier daemon left. */
@@ -106,7 +133,7 @@ export class Queues implements AsyncDisposable {
       }
       const definition = wanted.function && functionOf(wanted.function, image)
       const record = changed(before?.record ?? fresh, wanted, definition)
-      if (definition) await this.#keepBundle(record.uid, definition.bundle)
+      if (definition) await keepBundle(engine, record.uid, definition.bundle)
       if (before && JSON.stringify(before.record) === JSON.stringify(record)) {
         return await viewOf(engine, record, before.work)
       }
@@ -140,23 +167,11 @@ export class Queues implements AsyncDisposable {
   async putTasks(
     project: string,
     name: string,
-    { call = OWN_CALL, tasks }: QueueTasksPut,
+    put: QueueTasksPut,
   ): Promise<{ readonly task: string; readonly duplicate: boolean }[]> {
     const { record, work } = this.#find(project, name)
     const { engine } = this.#options
-    const added = await Promise.all(
-      tasks.map(async ({ id, key = null, json = null, blob = null, priority, delay }) => {
-        const pin = blob === null ? null : inputPin(record.uid, id)
-        if (pin !== null) await this.#pin(pin, blob as string)
-        const body: TaskBody = { call, key, json, blob, pin, task: null, replay: 0 }
-        const put = await engine.queue.put(messagesOf(record.uid), encodeJson(body), {
-          dedup: key === null ? `id:${id}` : `key:${key}`,
-          ...(priority === undefined ? {} : { priority }),
-          ...(delay === undefined ? {} : { delayMs: delay }),
-        })
-        return { task: put.id, duplicate: put.duplicate }
-      }),
-    )
+    const added = await putTasks(engine, record, put)
     work?.wake()
     return added
   }
@@ -264,26 +279,6 @@ export class Queues implements AsyncDisposable {
     await Promise.all([work, ...retiring].map((each) => each?.close()))
     await removeAll(engine, record)
     await engine.kv.delete(key)
-  }
-
-  async #keepBundle(uid: string, bundle: string): Promise<void> {
-    const found = await this.#options.engine.blobs.has(bundle as Digest, { renew: true })
-    if (found && found.sizeBytes > FUNCTION_LIMITS.bundleBytes) {
-      const message = `the bundle of the function has ${found.sizeBytes} bytes; at most ${FUNCTION_LIMITS.bundleBytes} are taken`
-      throw new SandlotError('too_large', message, {
-        hint: 'Put large data into the image, or pass it with the input.',
-      })
-    }
-    await this.#pin(bundlePin(uid), bundle)
-  }
-
-  async #pin(name: string, blob: string): Promise<void> {
-    try {
-      await this.#options.engine.blobs.pin(name, blob as Digest)
-    } catch (error) {
-      if (!isEngineError(error, 'not_found')) throw error
-      throw new SandlotError('blob_unknown', `the content ${blob} is not here`, { cause: error })
-    }
   }
 
   #reading(): Reading {

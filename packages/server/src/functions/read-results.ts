@@ -6,6 +6,7 @@ import { FUNCTION_LIMITS } from './limits.ts'
 import { messagesOf, OWN_CALL, resultKey, resultsOf } from './names.ts'
 import type { News } from './news.ts'
 import { type QueueRecord, resultRecord } from './records.ts'
+import { taskId } from './task-id.ts'
 
 export interface ReadQuery {
   readonly after?: string | undefined
@@ -24,7 +25,6 @@ export interface Reading {
   readonly closing: AbortSignal
 }
 
-const TASK_ID = /^[\w-]{1,64}$/
 /** Replays of one task that are looked for. */
 const REPLAYS_MAX = 100
 
@@ -68,12 +68,10 @@ export async function resultOfTask(
   signal: AbortSignal,
 ): Promise<QueueResult | undefined> {
   const { engine, now, news, closing } = reading
-  if (!TASK_ID.test(task)) {
-    throw new SandlotError('invalid_request', `${shown(task)} is not the id of a task`)
-  }
   const stream = resultsOf(uid, call ?? OWN_CALL)
   const untilMs = now() + Math.min(wait ?? 0, LIMITS.waitMs)
-  const keys = Array.from({ length: REPLAYS_MAX }, (_, replay) => resultKey(task, replay))
+  const id = taskId(task)
+  const keys = Array.from({ length: REPLAYS_MAX }, (_, replay) => resultKey(id, replay))
   for (;;) {
     using waiting = news.subscribe(stream)
     // Its result is there before its message goes.

@@ -1,6 +1,7 @@
 import { SANDBOX_STATES, SERVING_STATES } from '@sandlot/protocol'
 import { Gauge, type Registry } from 'prom-client'
 import type { CoordinatorPort } from '../coordinator/port.ts'
+import type { Queues } from '../functions/queues.ts'
 import type { Node } from '../node/node.ts'
 import type { PoolNumbers } from '../node/pool/numbers.ts'
 import type { Serving } from '../serving.ts'
@@ -8,12 +9,14 @@ import type { Serving } from '../serving.ts'
 export interface Watched {
   readonly node: Node
   readonly coordinator: CoordinatorPort
+  readonly queues: Pick<Queues, 'numbers'>
   readonly serving: Serving
   readonly sockets: () => number
 }
 
 /** Values that are looked at when somebody asks; each look is cheap. */
-export function watch(registry: Registry, { node, coordinator, serving, sockets }: Watched): void {
+export function watch(registry: Registry, watched: Watched): void {
+  const { node, coordinator, queues, serving, sockets } = watched
   const gauge = (name: string, help: string, look: () => number) =>
     new Gauge({
       name: `sandlot_${name}`,
@@ -54,6 +57,24 @@ export function watch(registry: Registry, { node, coordinator, serving, sockets 
   }))
   watchPool(gauges, node)
   watchRuns(gauge, gauges, coordinator)
+  gauge(
+    'queues',
+    'Task queues, those of functions that are called included',
+    () => queues.numbers().queues,
+  )
+  gauge(
+    'queue_inputs',
+    'Inputs that containers of functions work on',
+    () => queues.numbers().running,
+  )
+  gauges('queue_containers', 'Containers of functions', 'state', () => ({
+    ...queues.numbers().containers,
+  }))
+  gauge(
+    'queues_troubled',
+    'Queues whose containers do not come up',
+    () => queues.numbers().troubled,
+  )
 }
 
 type Numbers = Readonly<Record<string, number>>
