@@ -317,7 +317,7 @@ export const ERROR_CATALOGUE = {
     status: 404,
     fault: 'caller',
     retry: false,
-    hint: 'Make it first: `await client.queue(name).view()` or a first `put` does.',
+    hint: 'The first `put` of `client.queue(name)` makes it; `sandlot queues list` shows which are there.',
   },
   function_invalid: {
     status: 422,

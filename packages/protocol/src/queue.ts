@@ -103,7 +103,13 @@ export const queueView = z.object({
   kind: z.enum(QUEUE_KINDS),
   createdAtMs: z.number(),
   function: z
-    .object({ label: z.string(), bundle: z.string(), export: z.string(), image: z.string() })
+    .object({
+      label: z.string(),
+      bundle: z.string(),
+      export: z.string(),
+      /** null: the smallest that runs Node.js. */
+      image: z.string().nullable(),
+    })
     .nullable(),
   autoscale: z.object({
     tasksPerContainer: z.number(),

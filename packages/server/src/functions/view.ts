@@ -24,7 +24,7 @@ export async function viewOf(
       label: definition.label,
       bundle: definition.bundle,
       export: definition.export,
-      image: definition.image ?? '',
+      image: definition.image,
     },
     autoscale: { tasksPerContainer, maxContainers, minContainers, idle },
     retry: { error: retry.error, infra: retry.infra, backoff: retry.backoffMs },
