@@ -75,3 +75,14 @@ test('queues are listed, shown and deleted from the command line', async () => {
     expect(end).toMatchObject({ code: 2, stderr: expect.stringContaining('no queue "seen"') })
   }
 })
+
+test('reading a queue that nobody has made says so, and makes none', async () => {
+  const queue = daemon.client().queue('scroes')
+  const unknown = { code: 'queue_unknown', message: expect.stringContaining('"scroes"') }
+  await expect(Array.fromAsync(queue.results({ until: 'empty' }))).rejects.toMatchObject(unknown)
+  await expect(Array.fromAsync(queue.deadLetters())).rejects.toMatchObject(unknown)
+  await expect(queue.replay()).rejects.toMatchObject(unknown)
+  await expect(queue.view()).rejects.toMatchObject(unknown)
+  await queue.put(1)
+  expect((await daemon.client().queue('scroes').view()).tasks.ready).toBe(1)
+})

@@ -53,7 +53,10 @@ export class TaskQueue<Input, Output> {
     if (known) this.#made = Promise.resolve(known)
   }
 
-  /** Makes the queue, or gives it this function and these options. All others do so by themselves, once. */
+  /**
+   * Makes the queue, or gives it this function and these options. All others do so by themselves, once; without a function or options only
+   * what puts tasks does, and the others throw `queue_unknown` where there is none.
+   */
   open(): Promise<QueueView> {
     this.#made ??= this.#make().catch((error) => {
       this.#made = undefined
@@ -120,7 +123,7 @@ export class TaskQueue<Input, Output> {
       const shown = JSON.stringify(until)
       throw new SandlotError('invalid_request', `until is ${shown}: say 'empty', or leave it out`)
     }
-    await this.open()
+    await this.#openOwn()
     const waiting = signal ? { signal } : {}
     let after = options.from
     let isEmpty = false
@@ -145,7 +148,7 @@ export class TaskQueue<Input, Output> {
 
   /** Tasks that failed after their last retry, kept until they are replayed. */
   async *deadLetters(waiting: Waiting = {}): AsyncGenerator<DeadTask<Input>> {
-    await this.open()
+    await this.#openOwn()
     const parameters = { name: this.name }
     const letters = pagesOf<DeadLetter>(this.#context, 'listDeadLetters', waiting, {}, parameters)
     for await (const { json, blob, error, task, key, attempts, diedAtMs } of letters) {
@@ -161,7 +164,7 @@ export class TaskQueue<Input, Output> {
 
   /** Puts dead letters back, by the ids of their tasks, or all. Returns how many. */
   async replay(tasks?: readonly string[], { signal }: Waiting = {}): Promise<number> {
-    await this.open()
+    await this.#openOwn()
     const { replayed } = await this.#context.http.json<{ replayed: number }>('replayDeadLetters', {
       parameters: { name: this.name },
       json: tasks === undefined ? {} : { tasks },
@@ -172,7 +175,7 @@ export class TaskQueue<Input, Output> {
 
   /** How it stands. */
   async view({ signal }: Waiting = {}): Promise<QueueView> {
-    await this.open()
+    await this.#openOwn()
     const parameters = { name: this.name }
     return await this.#context.http.json<QueueView>('getQueue', { parameters, signal })
   }
@@ -181,6 +184,11 @@ export class TaskQueue<Input, Output> {
   async delete({ signal }: Waiting = {}): Promise<void> {
     this.#made = undefined
     await this.#context.http.send('deleteQueue', { parameters: { name: this.name }, signal })
+  }
+
+  /** Whoever only names a queue looks for one that is there: a name that is mistyped is `queue_unknown`, and no empty queue. */
+  async #openOwn(): Promise<void> {
+    if (this.#function || Object.keys(this.#options).length > 0) await this.open()
   }
 
   async #make(): Promise<QueueView> {
