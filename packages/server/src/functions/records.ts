@@ -1,5 +1,5 @@
 /** What is kept of queues. */
-import { networkPolicy, QUEUE_KINDS, taskError } from '@sandlot/protocol'
+import { networkPolicy, QUEUE_KINDS, queueResult, taskError } from '@sandlot/protocol'
 import { z } from 'zod'
 
 const range = z.object({ request: z.number(), limit: z.number() })
@@ -62,18 +62,7 @@ export const taskTries = z.object({
 export type TaskTries = z.infer<typeof taskTries>
 
 /** One record of a stream of results. */
-export const resultRecord = z.object({
-  task: z.string(),
-  key: z.string().nullable(),
-  ok: z.boolean(),
-  json: z.string().nullable(),
-  blob: z.string().nullable(),
-  error: taskError.nullable(),
-  attempts: z.number(),
-  replay: z.number(),
-  startedAtMs: z.number(),
-  endedAtMs: z.number(),
-})
+export const resultRecord = queueResult.omit({ cursor: true })
 export type ResultRecord = z.infer<typeof resultRecord>
 
 /** `kv queue-dead/<uid>/<task>` */
