@@ -86,6 +86,7 @@ async function imageOf(of: EnvironmentOf): Promise<ImageDescription | undefined>
     return undefined
   }
   const dockerfile = `${context}/Dockerfile`
+  if (!((await folder.isOwn(context)) && (await folder.isOwn(dockerfile)))) return undefined
   const hasDockerfile = await folder.has(dockerfile)
   const { docker_image: named } = settings
   if (named !== undefined && !(build && hasDockerfile)) {

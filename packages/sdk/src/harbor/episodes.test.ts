@@ -69,3 +69,14 @@ docker_image = "v:1"
     }),
   )
 })
+
+test('a task of other folders is not done by the tests of one of these', async () => {
+  await using folder = await folderOf(below('t', STEPS))
+  const { episode, options } = harborEpisodes(await harborTasks(folder.path), {
+    ...{ agent: 'nop', client },
+  })
+  const other = { task: { id: 'other' }, signal: new AbortController().signal }
+  await expect(episode(other as never)).rejects.toMatchObject({ code: 'invalid_request' })
+  // Each part has a deadline of its own: what goes beyond all of them is no zero of the policy.
+  expect(options.policy).toEqual({ agent_timeout: 'mask' })
+})

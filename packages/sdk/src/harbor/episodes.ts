@@ -48,7 +48,14 @@ export function harborEpisodes(
   const problems = tasks.flatMap((task) => problemsOf(task, agent, open))
   if (problems.length > 0) throw refusal(problems, new Set(problems.map(({ file }) => file)).size)
   const byKey = new Map(tasks.map((task) => [task.key, task]))
-  const taskOf = ({ id }: HarborEpisodeTask) => byKey.get(id) ?? first
+  const taskOf = ({ id }: HarborEpisodeTask) => {
+    const task = byKey.get(id)
+    if (task) return task
+    // Of a run that was begun with other folders: it is not to be done by another one's tests.
+    throw new SandlotError('invalid_request', `no folder was read for the task ${id}`, {
+      hint: 'Read the same folders for all workers of a run.',
+    })
+  }
   return {
     tasks: tasks.map(({ key, name }) => ({ id: key, ...(name === undefined ? {} : { name }) })),
     async episode({ task: { id }, sandbox, signal }) {
@@ -71,6 +78,8 @@ export function harborEpisodes(
     },
     options: {
       from: first.environment.image,
+      // Agents and verifiers have their own deadlines in it: what goes beyond is no doing of a policy.
+      policy: { agent_timeout: 'mask' },
       each: (each) => {
         const task = taskOf(each)
         const { image, resources } = task.environment

@@ -26,12 +26,14 @@ export class TaskFolder {
     return (await this.#kindOf(name)) === 'directory'
   }
 
-  /** A text file; undefined where something is wrong with it. */
+  /** A text file; undefined where something is wrong with it. A link is the file of the task that it leads to. */
   async text(name: string): Promise<string | undefined> {
     const path = join(this.directory, name)
     try {
       const found = await stat(path)
       if (!found.isFile()) return this.#wrong(name, 'is no file')
+      const problem = await problemOf(path, await realpath(this.directory))
+      if (problem !== undefined) return this.#wrong(name, problem)
       if (found.size > TEXT_BYTES_MAX) return this.#wrong(name, 'is longer than 1 MiB')
       return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path))
     } catch (error) {
@@ -59,6 +61,15 @@ export class TaskFolder {
       )
     }
     return found
+  }
+
+  /** Whether it is the task's own, and no link to elsewhere: what is wrong otherwise is told. */
+  async isOwn(name: string): Promise<boolean> {
+    const top = await realpath(this.directory)
+    const real = await realpath(join(this.directory, name)).catch(() => top)
+    if (real === top || real.startsWith(`${top}${sep}`)) return true
+    this.#wrong(name, 'is a link out of the task folder')
+    return false
   }
 
   async #kindOf(name: string): Promise<'file' | 'directory' | undefined> {

@@ -25,6 +25,8 @@ import { parseRewards, type Rewards } from './rewards.ts'
 import type { HarborFile, HarborStep, HarborTask } from './task.ts'
 
 const SETUP_SCRIPT = 'setup.sh'
+/** As where the daemon grades. */
+const VERDICT_CHARS_MAX = 64 * 2 ** 10
 
 export interface StepRun {
   readonly task: HarborTask
@@ -52,6 +54,8 @@ export async function runStep(run: StepRun): Promise<Rewards> {
   })
   for (const { path } of artifacts) await pass(run.sandbox, sandbox, path, run.signal)
   await sandbox.files.changeMode(`${TESTS}/${TEST_SCRIPT}`, 0o755, { signal: run.signal })
+  // What an agent left to be taken for a verdict may have come along.
+  await sandbox.files.remove(VERDICTS, { recursive: true, force: true, signal: run.signal })
   return await verify({ ...run, task: { ...run.task, environment } }, sandbox, { brings: false })
 }
 
@@ -121,7 +125,9 @@ async function verify(
 
 async function textOf(sandbox: Sandbox, path: string, signal: AbortSignal) {
   try {
-    return await sandbox.files.readText(path, { signal })
+    const text = await sandbox.files.readText(path, { length: VERDICT_CHARS_MAX + 1, signal })
+    if (text.length <= VERDICT_CHARS_MAX) return text
+    throw new Error(`${path} has more than ${VERDICT_CHARS_MAX} characters`)
   } catch (error) {
     if (error instanceof SandlotError && error.code === 'file_not_found') return undefined
     throw error
