@@ -77,7 +77,12 @@ export class Fleet {
   /** The function itself is at fault: no container of it will ever come up. */
   get isBroken(): boolean {
     const fault = this.#failure?.fault
-    return fault === 'caller' || fault === 'workload'
+    return (fault === 'caller' || fault === 'workload') && !this.isLate
+  }
+
+  /** It was not loaded in time, which it may be the next time. */
+  get isLate(): boolean {
+    return this.#failure?.code === 'function_timeout'
   }
 
   /** Containers in a row that did not come up by no fault of the function. */

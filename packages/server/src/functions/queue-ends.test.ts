@@ -1,4 +1,5 @@
 /** What is left of queues and tasks that are over, and what is asked of them then. */
+import { SandlotError } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import { until } from '../testing/until.ts'
 import { PROJECT, TestQueues } from './testing/open-queues.ts'
@@ -87,4 +88,21 @@ test('the result of a task that is not there is an error, and no wait without an
   }
   const [added] = await at.add('q', ['a'])
   expect(await ask(added?.task ?? '')).toBeNull()
+})
+
+test('a function that is not loaded in time fails the calls that wait, and is tried again', async () => {
+  await using at = await TestQueues.open()
+  at.containers.failure = new SandlotError('function_timeout', 'it was not loaded')
+  await at.withFunction('calls', { kind: 'calls' })
+  await at.add('calls', ['a'])
+  await at.passUntil(300, async () => (await at.results('calls')).length === 1)
+  expect(await at.results('calls')).toMatchObject([
+    { attempts: 0, error: { code: 'function_timeout' } },
+  ])
+  at.containers.failure = undefined
+  // Until it is tried again there is nothing to wait for.
+  at.clock.advance(60_000)
+  await at.add('calls', ['b'])
+  await at.passUntil(300, async () => (await at.results('calls')).length === 2)
+  expect((await at.results('calls'))[1]).toMatchObject({ ok: true })
 })

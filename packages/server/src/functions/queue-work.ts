@@ -163,9 +163,10 @@ export class QueueWork {
 
   /** Those who wait for an answer are told; tasks of a queue wait until somebody mends it. */
   #isHopeless(): boolean {
-    const { isBroken, failures, ready } = this.fleet
+    const { isBroken, isLate, failures, ready, starting } = this.fleet
     const isCalls = this.#options.record.kind === 'calls'
-    return isCalls && ready === 0 && (isBroken || failures >= FUNCTION_LIMITS.failuresMax)
+    const isOver = isBroken || isLate || failures >= FUNCTION_LIMITS.failuresMax
+    return isCalls && ready + starting === 0 && isOver
   }
 
   async #refuse(): Promise<void> {

@@ -160,13 +160,16 @@ export class Runner {
     if (!file.startsWith(`${FUNCTION_DIRECTORY}/out-`)) {
       throw new GuestError('invalid', `it is no file of its own: ${file.slice(0, 100)}`)
     }
-    const { content } = await guest.files.read('main', file)
-    const { digest } = await blobs.put(content, {
-      pin: outputPin,
-      sizeBytesMax: FUNCTION_LIMITS.payloadBytes,
-    })
-    guest.files.remove('main', file).catch(() => {})
-    return { kind: 'value', json: null, blob: digest }
+    try {
+      const { content } = await guest.files.read('main', file)
+      const { digest } = await blobs.put(content, {
+        pin: outputPin,
+        sizeBytesMax: FUNCTION_LIMITS.payloadBytes,
+      })
+      return { kind: 'value', json: null, blob: digest }
+    } finally {
+      guest.files.remove('main', file).catch(() => {})
+    }
   }
 
   /** The handler did its work, but what it returned can't be kept. */

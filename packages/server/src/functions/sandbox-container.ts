@@ -1,7 +1,7 @@
 /** A container in a sandbox of the node: Node.js comes as a layer of the daemon's own, the function by its digest. */
 import { randomBytes } from 'node:crypto'
 import type { Digest, Engine } from '@sandlot/engine'
-import { type Fault, newId, SandlotError } from '@sandlot/protocol'
+import { type Fault, formatDuration, newId, SandlotError } from '@sandlot/protocol'
 import { type ExecHandle, type ImageStore, NODE_PATH } from '@sandlot/runtime'
 import { toSandlotError } from '../failure.ts'
 import { execError, execSpec } from '../node/commands.ts'
@@ -86,7 +86,10 @@ async function begin(
       files: { guest: lent.guest, blobs: engine.blobs },
       ended: (said) => howItEnded(lent, handle, { said, label: definition.label }),
     })
-    await runner.ready(AbortSignal.any([signal, AbortSignal.timeout(FUNCTION_LIMITS.readyMs)]))
+    const late = AbortSignal.timeout(FUNCTION_LIMITS.readyMs)
+    await runner.ready(AbortSignal.any([signal, late])).catch((error) => {
+      throw late.aborted ? lateError(definition.label) : error
+    })
     return {
       id: lent.id,
       gone: runner.gone,
@@ -97,6 +100,13 @@ async function begin(
   } catch (error) {
     throw error instanceof SandlotError ? error : await lent.explain(error)
   }
+}
+
+function lateError(label: string): SandlotError {
+  const message = `${label} was not loaded within ${formatDuration(FUNCTION_LIMITS.readyMs)}`
+  return new SandlotError('function_timeout', message, {
+    hint: 'Look for an `await` at the top of the module that does not end, and put long preparations into the image.',
+  })
 }
 
 function argvOf({ export: name, label }: OpenContainer['definition'], secret: string): string[] {
