@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { mapInputs } from './map-inputs.ts'
 
+const prepare = async (input: number) => input
+
 test('rows come as they land, or in the order of their inputs', async () => {
   for (const ordered of [false, true]) {
     const ends = [0, 1, 2].map(() => Promise.withResolvers<void>())
@@ -8,7 +10,7 @@ test('rows come as they land, or in the order of their inputs', async () => {
       await ends[input]?.promise
       return input
     }
-    const rows = mapInputs({ inputs: [0, 1, 2], ahead: 10, run, ordered })
+    const rows = mapInputs({ inputs: [0, 1, 2], ahead: 10, prepare, run, ordered })
     const first = rows.next()
     ends[1]?.resolve()
     if (!ordered) expect((await first).value).toBe(1)
@@ -34,7 +36,7 @@ test('inputs that never end are taken no faster than rows are read', async () =>
   }
   let rows = 0
   const run = async (input: number) => input
-  for await (const _ of mapInputs({ inputs: forever(), ordered: false, ahead: 5, run })) {
+  for await (const _ of mapInputs({ inputs: forever(), ordered: false, ahead: 5, prepare, run })) {
     rows += 1
     expect(taken - rows).toBeLessThanOrEqual(6)
     if (rows === 20) break
@@ -48,14 +50,14 @@ test('an iterable that throws, a bad input and an abort end it', async () => {
     throw new Error('half-way')
   }
   const run = async (input: number) => input
-  const given = { ordered: false, ahead: 5, run }
-  const all = (mapping: Parameters<typeof mapInputs<number, number>>[0]) =>
+  const given = { ordered: false, ahead: 5, prepare, run }
+  const all = (mapping: Parameters<typeof mapInputs<number, number, number>>[0]) =>
     Array.fromAsync(mapInputs(mapping))
   await expect(all({ ...given, inputs: throwing() })).rejects.toThrow('half-way')
   const refuse = async () => {
     throw new TypeError('input 0 is a function')
   }
-  await expect(all({ ...given, inputs: [1], run: refuse })).rejects.toThrow('is a function')
+  await expect(all({ ...given, inputs: [1], prepare: refuse })).rejects.toThrow('is a function')
   const stop = new AbortController()
   const never = () => new Promise<number>(() => {})
   const waiting = all({ ...given, inputs: [1], run: never, signal: stop.signal })

@@ -2,18 +2,21 @@
 import type { Waiting } from '../connection/context.ts'
 import { toError } from '../connection/failure.ts'
 
-export interface Mapping<Input, Row> extends Waiting {
+export interface Mapping<Input, Sent, Row> extends Waiting {
   readonly inputs: Iterable<Input> | AsyncIterable<Input>
   readonly ordered: boolean
   /** Inputs that are taken and whose rows were not read. */
   readonly ahead: number
-  /** Never rejects but for an input that can't be sent. */
-  readonly run: (input: Input, index: number) => Promise<Row>
+  /** Makes an input ready to be sent, one after the other: a large one is uploaded, and only one is in memory at a time. */
+  readonly prepare: (input: Input, index: number) => Promise<Sent>
+  readonly run: (sent: Sent, index: number) => Promise<Row>
 }
 
 /** Rows as they land, or in order. An input that can't be taken or sent ends it, after nothing more: what is under way goes on. */
-export async function* mapInputs<Input, Row>(mapping: Mapping<Input, Row>): AsyncGenerator<Row> {
-  const { inputs, ordered, ahead, run, signal } = mapping
+export async function* mapInputs<Input, Sent, Row>(
+  mapping: Mapping<Input, Sent, Row>,
+): AsyncGenerator<Row> {
+  const { inputs, ordered, ahead, prepare, run, signal } = mapping
   const iterator =
     Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]()
   const landed = new Map<number, Row>()
@@ -40,7 +43,9 @@ export async function* mapInputs<Input, Row>(mapping: Mapping<Input, Row>): Asyn
       if (next.done || stopped) break
       const index = taken
       taken += 1
-      run(next.value, index).then((row) => {
+      const sent = await prepare(next.value, index)
+      if (stopped) break
+      run(sent, index).then((row) => {
         landed.set(index, row)
         wake()
       }, fail)

@@ -8,7 +8,7 @@ import { bundleModule } from './bundle.ts'
 import { Calls } from './calls.ts'
 import { encodeInput } from './encode-input.ts'
 import { FunctionCall, formatCallId } from './function-call.ts'
-import { readValue } from './function-error.ts'
+import { errorOf, readValue } from './function-error.ts'
 import { mapInputs } from './map-inputs.ts'
 import type { FunctionOptions, FunctionRow, MapInputsOptions } from './options.ts'
 import { printLine } from './print-line.ts'
@@ -75,7 +75,7 @@ export class RemoteFunction<Input, Output> {
    * Runs it for each input, many at once, and gives rows as they land; a failed one is a row too. Inputs are taken no faster than rows
    * are read, so they may be endless. Leaving the loop takes no more inputs; those under way go on.
    */
-  map(
+  async *map(
     inputs: Iterable<Input> | AsyncIterable<Input>,
     options: MapInputsOptions = {},
   ): AsyncGenerator<FunctionRow<Output>> {
@@ -85,18 +85,19 @@ export class RemoteFunction<Input, Output> {
       throw new SandlotError('invalid_request', `ahead is ${ahead}: say a whole number from 1 on`)
     }
     const waiting = signal ? { signal } : {}
-    const run = async (input: Input, index: number): Promise<FunctionRow<Output>> => {
-      const encoded = await encodeInput(this.#context, input, `input ${index}`, waiting)
-      const result = await this.#calls.call(encoded, signal)
-      try {
+    const ended = mapInputs({
+      ...{ inputs, ordered, ahead, ...waiting },
+      prepare: (input, index) => encodeInput(this.#context, input, `input ${index}`, waiting),
+      run: async (encoded, index) => ({ index, result: await this.#calls.call(encoded, signal) }),
+    })
+    for await (const { index, result } of ended) {
+      // A long value is fetched when its row is read: until then it waits on the daemon's disk.
+      if (result.error) yield { index, ok: false, error: errorOf(result.error) }
+      else {
         const value = (await readValue(this.#context, result, waiting)) as Output
-        return { index, ok: true, value }
-      } catch (error) {
-        if (result.ok) throw error
-        return { index, ok: false, error: error as Error }
+        yield { index, ok: true, value }
       }
     }
-    return mapInputs({ inputs, ordered, ahead, run, ...waiting })
   }
 
   /** Begins it, and resolves once that is durable. The call's id gives its result to any process, for a day. */

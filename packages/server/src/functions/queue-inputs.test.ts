@@ -1,5 +1,18 @@
+import { SandlotError } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import { PROJECT, TestQueues } from './testing/open-queues.ts'
+
+test('a function that could not be loaded is tried anew when its queue is opened again', async () => {
+  await using at = await TestQueues.open()
+  at.containers.failure = new SandlotError('image_unknown', 'there is no such image')
+  await at.withFunction('q')
+  await at.add('q', ['a'])
+  await at.passUntil(300, async () => (await at.queues.get(PROJECT, 'q')).trouble !== null)
+  at.containers.failure = undefined
+  await at.withFunction('q')
+  await at.resultsOf('q', 1)
+  expect((await at.queues.get(PROJECT, 'q')).trouble).toBe(null)
+})
 
 test('an input that is kept for no task is let go of, and those of tasks stay', async () => {
   await using at = await TestQueues.open()

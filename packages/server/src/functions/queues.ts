@@ -134,7 +134,9 @@ export class Queues implements AsyncDisposable {
       const definition = wanted.function && functionOf(wanted.function, image)
       const record = changed(before?.record ?? fresh, wanted, definition)
       if (definition) await keepBundle(engine, record.uid, definition.bundle)
-      if (before && JSON.stringify(before.record) === JSON.stringify(record)) {
+      const isSame = before && JSON.stringify(before.record) === JSON.stringify(record)
+      // One whose function could not be loaded is tried anew: what it starts from may be another by now.
+      if (isSame && !before.work?.fleet.isBroken) {
         return await viewOf(engine, record, before.work)
       }
       await engine.kv.put(key, encodeJson(record))

@@ -31,10 +31,11 @@ export function sandboxContainers(options: SandboxContainersOptions): ContainerS
       await node.release({ sandbox, reason })
     }
     try {
-      const image = await images.withNode(definition.image ?? undefined, { signal })
+      const { id } = await images.withNode(definition.image ?? undefined, { signal })
+      using pinned = await images.pin(id)
       await node.acquire(
         {
-          ...{ sandbox, project, image: image.id, owner: FUNCTION, epoch: 0 },
+          ...{ sandbox, project, image: pinned.image.id, owner: FUNCTION, epoch: 0 },
           resources: definition.resources,
           tags: { queue },
           hostname: 'function',
