@@ -81,7 +81,7 @@ function longestOf({ limitedMs }: PoolFigures): string {
 }
 
 function describeBalance(pools: readonly PoolFigures[], balance: number | null): string {
-  const found = pools.find(({ concurrency }) => concurrency === balance) ?? pools.at(-1)
+  const found = pools.find((pool) => pool.balance.concurrency === balance) ?? pools.at(-1)
   const why = found?.balance.why ?? ''
   if (balance === null && found?.batchMs === null)
     return 'no balance: there is no trainer to be in balance with; say what a step of it takes with --trainer-step'

@@ -24,6 +24,8 @@ export interface PoolTrainer {
   /** Results that were too old as they were read. */
   readonly stale: number
   put(ready: Ready): void
+  /** A group that has failed: it is read, and not taken. */
+  pass(): void
   /** Nothing more comes. */
   end(): void
 }
@@ -31,14 +33,14 @@ export interface PoolTrainer {
 export interface PoolTrainerOptions {
   readonly setting: TrainerSetting
   readonly seed: number
-  readonly read: 'rows' | 'groups'
+  readonly reads: 'rows' | 'groups'
   readonly maxLag: number | null
   readonly timeline: Timeline
   tell(input: InputBody): void
 }
 
 export function createPoolTrainer(options: PoolTrainerOptions): PoolTrainer {
-  const { setting, read, maxLag, timeline, tell } = options
+  const { setting, reads, maxLag, timeline, tell } = options
   const random = createRandom(options.seed)
   const batches: BatchTaken[] = []
   let waiting: Ready[] = []
@@ -46,6 +48,7 @@ export function createPoolTrainer(options: PoolTrainerOptions): PoolTrainer {
   let askedMs: number | null = timeline.nowMs
   let busyMs = 0
   let seen = 0
+  let read = 0
   let stale = 0
   let ended = false
 
@@ -55,15 +58,19 @@ export function createPoolTrainer(options: PoolTrainerOptions): PoolTrainer {
     stale += waiting.length - usable.length
     waiting = usable
     const count = Math.min(setting.batch, waiting.length)
-    if (count === 0 || (count < setting.batch && !ended)) return
+    // Who waits for more has read all that there is, the too old ones too.
+    if (count === 0 || (count < setting.batch && !ended)) {
+      noteRead(seen)
+      return
+    }
     const batch = waiting.splice(0, count)
     const waitedMs = timeline.nowMs - askedMs
     const stepMs = drawMs(setting.step, random)
     const lags = batch.flatMap(({ versions }) => versions.map((began) => version - began))
     batches.push({ waitedMs, stepMs, lags })
     askedMs = null
-    tell({ type: 'reading', read, waitedMs, busyMs, taken: count, pages: 1 })
-    noteRead()
+    tell({ type: 'reading', read: reads, waitedMs, busyMs, taken: count, pages: 1 })
+    noteRead(seen - waiting.length)
     timeline.after(stepMs, () => {
       busyMs = stepMs
       askedMs = timeline.nowMs
@@ -72,13 +79,14 @@ export function createPoolTrainer(options: PoolTrainerOptions): PoolTrainer {
     })
   }
 
-  /** What it has in its hands is read; what waits beyond its batch is not. */
-  function noteRead(): void {
-    const taken = seen - waiting.length
+  /** The furthest that was read: nothing is unread again. */
+  function noteRead(count: number): void {
+    if (count <= read) return
+    read = count
     tell(
-      read === 'rows'
-        ? { type: 'results_read', rows: taken }
-        : { type: 'groups_read', groups: taken },
+      reads === 'rows'
+        ? { type: 'results_read', rows: count }
+        : { type: 'groups_read', groups: count },
     )
   }
 
@@ -94,6 +102,10 @@ export function createPoolTrainer(options: PoolTrainerOptions): PoolTrainer {
     put(ready) {
       seen++
       waiting.push(ready)
+      timeline.after(0, take)
+    },
+    pass() {
+      seen++
       timeline.after(0, take)
     },
     end() {

@@ -81,6 +81,17 @@ test('results that lag too far are not taken', () => {
   expect(loose.lag?.mean).toBeGreaterThan(1)
 })
 
+test.each([
+  { ahead: 16, maxLag: 1 },
+  { ahead: 2, maxLag: null },
+])('a trainer that waits has read all that there is: $ahead ahead, lag $maxLag', (given) => {
+  const group = groupSpec.parse({ size: 4, maxLag: given.maxLag })
+  const trainer = { batch: 8, step: { kind: 'fixed', ms: 10_000 } } as const
+  const pool = { tasks: 100, concurrency: 64, agent: heavy, ahead: given.ahead }
+  const { complete, failed } = simulatePool({ ...pool, group, trainer })
+  expect(complete + failed).toBe(100)
+})
+
 test('a run of nothing is over at once', () => {
   const found = simulatePool({ tasks: 0, concurrency: 4, agent: minute })
   expect(found).toMatchObject({ episodes: 0, complete: 0, completionMs: { p90: 0 } })

@@ -62,6 +62,11 @@ export function simulatePool(input: PoolInput): PoolFigures {
     if (trainer) trainer.put({ versions: rows.map(({ policyVersion }) => policyVersion) })
     else world.timeline.after(0, readAll)
   }
+  const fail = () => {
+    failed++
+    if (trainer) trainer.pass()
+    else world.timeline.after(0, readAll)
+  }
   const readAll = () => {
     const { ended } = world.run.totals
     world.tell({ type: 'groups_read', groups: completedMs.length + failed })
@@ -71,11 +76,11 @@ export function simulatePool(input: PoolInput): PoolFigures {
     row(row) {
       if (setting.group) kept.set(row.episode, row)
       else if (row.valid) take([row])
-      else failed++
+      else fail()
     },
     group({ state, episodes }: UnrecordedGroup) {
       if (state === 'complete') take(episodes.map((id) => kept.get(id) as UnrecordedRow))
-      else failed++
+      else fail()
     },
     finished: () => trainer?.end(),
   })
@@ -88,7 +93,7 @@ export function simulatePool(input: PoolInput): PoolFigures {
         timeline: world.timeline,
         tell: world.tell,
       },
-      read: setting.group ? 'groups' : 'rows',
+      reads: setting.group ? 'groups' : 'rows',
       maxLag: setting.group?.maxLag ?? null,
     })
   putTasks(setting, world)

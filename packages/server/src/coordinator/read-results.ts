@@ -1,5 +1,5 @@
-import type { InputBody, Read } from '@sandlot/core'
-import type { Log } from '@sandlot/engine'
+import type { InputBody, Read, Run } from '@sandlot/core'
+import type { Clock, Log } from '@sandlot/engine'
 import {
   type GroupsPage,
   LIMITS,
@@ -105,9 +105,17 @@ async function readPage<T>(
     return page
   } finally {
     asked?.over(clock.now())
-    const reading = watch?.take(clock.now())
-    if (reading) live?.actor.post({ type: 'reading', read: source.name, ...reading })
+    if (live?.readers[source.name].isDue(clock.now())) tellReading(live, source.name, clock)
   }
+}
+
+/** Taken when it is decided on: until then the report has it from the watch. So it stays with one that is over. */
+function tellReading({ actor, readers }: LiveRun, read: Read, clock: Clock): void {
+  const make = ({ status }: Pick<Run, 'status'>): readonly InputBody[] => {
+    const reading = status === 'finished' ? undefined : readers[read].take(clock.now())
+    return reading ? [{ type: 'reading', read, ...reading }] : []
+  }
+  actor.decide(make, () => {})
 }
 
 async function waitForPage<T>(

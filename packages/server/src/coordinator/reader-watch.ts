@@ -6,7 +6,9 @@ export interface ReaderWatch {
   asks(after: string, nowMs: number): AskedPage
   /** What the run has not been told of yet. */
   untold(nowMs: number): ReadingTotals
-  /** The same, once it is worth an event; the run knows it from now on. */
+  /** It is worth an event. */
+  isDue(nowMs: number): boolean
+  /** The same as `untold`; the run knows it from now on. Undefined where it is worth none by now. */
   take(nowMs: number): ReadingTotals | undefined
 }
 
@@ -53,12 +55,17 @@ export function openReaderWatch(): ReaderWatch {
       }
     },
     untold: passing,
+    isDue: (nowMs) => isWorthTelling(passing(nowMs)),
     take(nowMs) {
       const reading = passing(nowMs)
-      if (reading.waitedMs + reading.busyMs < TOLD_MS) return undefined
+      if (!isWorthTelling(reading)) return undefined
       told = nothingRead()
       if (waiting > 0) sinceMs = nowMs
       return reading
     },
   }
+}
+
+function isWorthTelling({ waitedMs, busyMs }: ReadingTotals): boolean {
+  return waitedMs + busyMs >= TOLD_MS
 }

@@ -168,6 +168,33 @@ describe('a daemon', () => {
 })
 
 describe('a report of a run', () => {
+  test('says what its reader waited, also over a restart', async () => {
+    await using simulation = await simulate()
+    await startRun(simulation, runCreate('a', { concurrency: 1 }), someTasks(2))
+    const reading = simulation.coordinator.getResults('default', 'a', { waitMs: 30_000 })
+    const trainer = async () => {
+      const { saturation } = await simulation.coordinator.getReport('default', 'a')
+      return saturation?.trainer
+    }
+    await until('somebody waits', async () => (await trainer()) !== undefined)
+    await until('it is told', async () => {
+      simulation.clock.advance(1_000)
+      return ((await trainer())?.waitedMs ?? 0) >= 5_000
+    })
+    const worker = await startSimulatedWorker(simulation.coordinator, {
+      run: 'a',
+      work: () => DONE,
+    })
+    expect((await reading).rows.length).toBeGreaterThan(0)
+    const told = await trainer()
+    expect(told?.taken).toBeGreaterThan(0)
+    expect(told?.waitShare).toBe(1)
+    await simulation.results('a')
+    await worker.reconnect(await simulation.restart())
+    const kept = await trainer()
+    expect(kept?.waitedMs).toBeGreaterThanOrEqual(5_000)
+  })
+
   test('counts, says how long phases took, and what limits it', async () => {
     await using simulation = await simulate()
     const { coordinator } = simulation
