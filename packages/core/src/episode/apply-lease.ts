@@ -202,7 +202,7 @@ function offer(
   const to = attempt.report === null ? 'offered' : 'grade_offered'
   // What the worker is told is what the row says.
   if (to === 'offered') attempt.policyVersion = run.policyVersion
-  const dueMs = event.atMs + CORE_LIMITS.leaseMs
+  const dueMs = event.atMs + (run.policy.stopMs > 0 ? CORE_LIMITS.beginMs : CORE_LIMITS.leaseMs)
   moveEpisode(run, episode, to, { atMs: event.atMs, dueMs })
   effects?.push(offerEffect(run, episode))
 }

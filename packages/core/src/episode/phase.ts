@@ -11,7 +11,7 @@ import type { EpisodePhase } from '@sandlot/protocol'
  * | `creating` | admitted | a slot; a sandbox has been asked for; due after `timeout.create` | there; failed; lost; due; given up |
  * | `setup` | the sandbox is there, and the run has a set-up | a token; due after `timeout.setup` | done; failed; due; lost; given up |
  * | `ready` | the sandbox is prepared, no worker is free | nothing runs, no clock | offered; lost; given up |
- * | `offered` | a lease was offered to a worker | a token; due after a lease's life | taken; not taken in time; not held after a reconnect; worker or sandbox lost |
+ * | `offered` | a lease was offered to a worker | a token; due after a lease's life, or the time that a program's files may take | taken; not taken in time; not held after a reconnect; worker or sandbox lost |
  * | `agent` | the lease was taken; a model call ended | the agent's clock runs; due when it is used up | reported; a model call; due; worker or sandbox lost |
  * | `stopping` | the agent's time is used up, and the run waits for what is left of it | no clock; its worker was told to stop; due after the time that takes | reported; due; worker or sandbox lost |
  * | `model` | a model call began | the agent's clock stands; due after `timeout.model` | the call ended; reported; due; worker or sandbox lost |

@@ -18,7 +18,7 @@ import type { Deadlines } from './deadlines.ts'
 import { EventJournal } from './event-journal.ts'
 import { createBatchDecoder } from './event-record.ts'
 import { type Grading, openGrading } from './grading.ts'
-import { leaseId } from './ids.ts'
+import { leaseId, programWorkerId } from './ids.ts'
 import type { LeavesUnderWay } from './leaves-under-way.ts'
 import type { SandboxKeeper } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
@@ -280,7 +280,10 @@ async function offerLease(performers: Performers, offer: LeaseOffer): Promise<vo
   if (offer.phase === 'grade' && !(await grading.openFor(offer))) return
   if (!isCurrent(actor.run, offer) || !workers.isAttached(offer.worker)) return
   const { episode, attempt, token } = offer
-  actor.post({ type: 'lease_taken', episode, attempt, token })
+  // The daemon, as a worker, takes it when its command begins: what it has to bring before costs the agent no time.
+  if (offer.worker !== programWorkerId(actor.run.policy.run)) {
+    actor.post({ type: 'lease_taken', episode, attempt, token })
+  }
   workers.send(
     offer.worker,
     leaseOf(offer, task, {

@@ -55,8 +55,6 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
       const of = { episode: index, attempt, token }
       const lease = leaseId(of)
       if (!held.has(lease)) begin({ lease, ...of })
-      // It may have begun before that was written down.
-      if (phase === 'offered') actor.post({ type: 'lease_taken', ...of })
       if (phase === 'stopping') held.get(lease)?.stop.abort()
     }
   }

@@ -68,6 +68,8 @@ async function run(
     await bring(work, episode, { sandbox, program, source })
   }
   if (stop.aborted) return { report: { kind: 'aborted' }, artifacts: [] }
+  const { token, attempt } = of
+  actor.post({ type: 'lease_taken', episode: of.episode, attempt, token })
   let running = true
   const onStop = () => void end(work, { sandbox, exec }, () => running)
   stop.addEventListener('abort', onStop, { once: true })
