@@ -26,9 +26,9 @@ storage_mb = 64
 workdir = "/app"
 env = { HINT = "seven times six" }
 [agent]
-timeout_sec = 20
+timeout_sec = 600
 [verifier]
-timeout_sec = 30
+timeout_sec = 600
 `,
     'instruction.md': '<!-- canary 1234 -->\n\nWrite the answer to /app/answer.\n',
     'environment/Dockerfile': `FROM ${image}\nWORKDIR /app\nCOPY seed.txt .\n`,
@@ -63,6 +63,10 @@ function tasks(image: string): Record<string, Record<string, string>> {
     }),
   }
 }
+
+/** Its answer is there as long as its process is, which goes on when the agent is done. */
+const SERVES = `mkdir /served; echo 42 > /served/answer
+cd /served; sleep 1000 > /dev/null 2>&1 & ln -s /proc/$!/cwd/answer /app/answer`
 
 async function write(directory: string, folders: Record<string, Record<string, string>>) {
   for (const [folder, files] of Object.entries(folders)) {
@@ -161,6 +165,11 @@ await story('task folders in Harbor’s format', { pool: 2 }, (given) => {
       'echo 42 > answer; rm -rf /logs; ln -s /nowhere /logs; ln -s /nowhere /tests',
     )
     expect(vandal.row).toMatchObject({ outcome: 'graded', reward: 1 })
+    const alive = given.client.rollouts.program([one], {
+      ...harborProgram([one], { agent: { command: SERVES }, in: 'same' }),
+    })
+    expect(await alive.wait()).toMatchObject([{ outcome: 'graded', reward: 1 }])
+    expect((await rowOf(SERVES)).row).toMatchObject({ outcome: 'graded', reward: 0 })
   })
 
   test('of several steps, and with a verifier elsewhere, are done by a worker', async () => {

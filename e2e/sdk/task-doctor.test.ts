@@ -155,10 +155,12 @@ describe('task folders', () => {
       ['--harbor', '.', '--agent', 'nop', '--grade', 'x'],
       '--grade has no place beside task folders',
     ],
-    [['--harbor', '.', '--agent', 'nop', '--grade-in', 'same'], '--grade-in has no place'],
+    [['--harbor', 'FOLDER', '--agent', 'nop', '--grade-in', 'clean'], '--grade-in clean has no'],
     [['--harbor', '/nothing', '--agent', 'nop'], 'cannot read /nothing'],
   ])('runs start %j: %s', async (argv, message) => {
-    const end = await sandlot('runs', 'start', ...argv)
+    await folders('one', { good: folder() })
+    const named = argv.map((each) => (each === 'FOLDER' ? join(directory, 'one') : each))
+    const end = await sandlot('runs', 'start', ...named)
     expect(end).toMatchObject({ code: 2, stdout: '' })
     expect(end.stderr).toContain(message)
     expect(end.stderr).toMatch(/hint: +\S/)

@@ -17,7 +17,6 @@ export interface StartRunOptions extends FolderOptions {
   readonly command?: string
   readonly reward?: string
   readonly grade?: string
-  readonly gradeIn?: 'world' | 'clean' | 'same'
   readonly name?: string
   readonly ifExists?: 'attach' | 'replace'
   readonly concurrency?: number
@@ -55,7 +54,7 @@ export function programOptions(
 }
 
 /** What a task folder says itself. */
-const OF_FOLDERS = ['from', 'command', 'grade', 'gradeIn', 'gradeFile', 'reward'] as const
+const OF_FOLDERS = ['from', 'command', 'grade', 'gradeFile', 'reward'] as const
 
 /**
  * What a run of task folders has beside what they say; what they may reach is said where they are read.
@@ -69,7 +68,7 @@ export function folderOptions(options: StartRunOptions): SharedOptions {
       'they say themselves what they start from, and how they are graded',
     )
   }
-  const { allow: _, packages: __, ...rest } = options
+  const { allow: _, packages: __, gradeIn: ___, ...rest } = options
   return sharedOptions(rest)
 }
 

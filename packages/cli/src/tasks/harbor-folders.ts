@@ -10,12 +10,15 @@ import {
 } from 'sandlot'
 import { pairs } from '../commands/options.ts'
 import type { ProgramTask } from '../commands/program-tasks.ts'
+import { Mistake } from '../failure.ts'
 import { tellNotes } from './tell-notes.ts'
 
 export interface FolderOptions {
   readonly taskEnv?: readonly string[]
   readonly build?: boolean
   readonly allow?: readonly string[]
+  /** `clean` would show the tests nothing of the agent's. */
+  readonly gradeIn?: 'world' | 'clean' | 'same'
 }
 
 export interface TaskFolder extends HarborTask {
@@ -41,10 +44,15 @@ export interface FolderProgram {
 export async function folderProgram(
   folders: readonly TaskFolder[],
   agent: HarborAgent,
-  { allow }: FolderOptions,
+  { allow, gradeIn = 'world' }: FolderOptions,
 ): Promise<FolderProgram> {
   const open: NetworkPolicy = allow ? { allow: [...allow], packages: true } : 'packages'
-  const { command, grade, each, content } = harborProgram(folders, { agent, open })
+  if (gradeIn === 'clean') {
+    const hint = 'the tests of a task folder look at what the agent left: take world, or same'
+    throw new Mistake('--grade-in clean has no place beside task folders', hint)
+  }
+  const options = { agent, open, in: gradeIn }
+  const { command, grade, each, content } = harborProgram(folders, options)
   const tasks = folders.map(async (folder, index): Promise<ProgramTask> => {
     return {
       key: folder.key,

@@ -58,6 +58,7 @@ test('a command is told what is asked, and graded by the tests alone', async () 
     run: ['/bin/sh', '-c', expect.any(String), 'sh', '/tests/test.sh'],
     reward: { file: ['/logs/verifier/reward.json', '/logs/verifier/reward.txt'] },
   })
+  expect(harborProgram([task], { agent: 'nop', in: 'same' }).grade?.in).toBe('same')
   expect(run.key?.(task, 0)).toBe(task.key)
   expect(run.content?.(task, 0)).toMatchObject({ id: task.key, instruction: 'Do it.\n' })
 })

@@ -22,6 +22,11 @@ export interface HarborProgramOptions {
   readonly agent: HarborAgent
   /** What a phase reaches to which the format gives the whole internet. Default: the package mirrors of the daemon's machine. */
   readonly open?: NetworkPolicy
+  /**
+   * `world` (default): the agent's processes have ended when its tests begin. `same`: they look at servers that it left running, as the
+   * format has it, and a process of ill will can deceive them.
+   */
+  readonly in?: 'world' | 'same'
 }
 
 /**
@@ -30,7 +35,7 @@ export interface HarborProgramOptions {
  */
 export function harborProgram(
   tasks: readonly HarborTask[],
-  { agent, open = 'packages' }: HarborProgramOptions,
+  { agent, open = 'packages', in: place = 'world' }: HarborProgramOptions,
 ): ProgramOptions<HarborTask> {
   const [first] = tasks
   if (!first) throw new SandlotError('invalid_request', 'there are no tasks')
@@ -41,7 +46,7 @@ export function harborProgram(
     key: ({ key }) => key,
     content: ({ key, name, instruction }) => ({ id: key, name, instruction }),
     command: NOTHING,
-    grade: GRADE,
+    grade: { ...GRADE, in: place },
     each: (task) => ({
       from: task.environment.image,
       resources: task.environment.resources,
@@ -55,7 +60,6 @@ export function harborProgram(
 }
 
 const GRADE: CommandGrade = {
-  in: 'world',
   // What an agent put there must not be taken for a test or a verdict.
   clear: [TESTS, VERDICTS],
   run: GRADE_COMMAND,
