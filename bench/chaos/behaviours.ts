@@ -1,5 +1,4 @@
 /** What the episodes of the chaos bench do, and what that is in truth: an outcome with its reward. */
-
 export interface Behaviour {
   /** As `told` writes a row. */
   readonly truth: string

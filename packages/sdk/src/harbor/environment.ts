@@ -1,5 +1,4 @@
 /** An `[environment]` table and its folder → what a sandbox is made of. */
-
 import { join } from 'node:path'
 import { type ResourcesInput, SandlotError } from '@sandlot/protocol'
 import { refuseResources } from '../connection/refuse-early.ts'

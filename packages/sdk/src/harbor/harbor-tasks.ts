@@ -1,5 +1,4 @@
 /** Folders of tasks in Harbor's format. */
-
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { SandlotError } from '@sandlot/protocol'

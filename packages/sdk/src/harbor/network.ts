@@ -1,5 +1,4 @@
 /** What the format says of the network → a policy. */
-
 import { type NetworkPolicy, parseNetworkHost } from '@sandlot/protocol'
 import { SETTINGS_FILE } from './format.ts'
 import type { Problems } from './problems.ts'

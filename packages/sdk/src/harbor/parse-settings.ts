@@ -1,5 +1,4 @@
 /** The text of a `task.toml` → its settings. */
-
 import { parse, TomlError } from 'smol-toml'
 import { SETTINGS_FILE } from './format.ts'
 import type { Problems } from './problems.ts'

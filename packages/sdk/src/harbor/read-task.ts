@@ -1,5 +1,4 @@
 /** One task folder, read. */
-
 import { environmentOf } from './environment.ts'
 import { TaskFolder } from './folder-files.ts'
 import { INSTRUCTION, SETTINGS_FILE, SOLUTION_SCRIPT } from './format.ts'

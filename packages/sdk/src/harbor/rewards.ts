@@ -1,5 +1,4 @@
 /** Rewards by name, as verifiers write them and as those of several steps become one. */
-
 export type Rewards = Readonly<Record<string, number>>
 
 /** What a reward file says: a number, or an object of numbers. @throws Error for anything else */

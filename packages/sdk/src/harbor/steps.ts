@@ -1,5 +1,4 @@
 /** The `[[steps]]` of a task, each with a folder of its own. */
-
 import { NO_HEALTHCHECK } from './environment.ts'
 import { INSTRUCTION, SETTINGS_FILE, TEST_SCRIPT } from './format.ts'
 import { instructionOf } from './instruction.ts'

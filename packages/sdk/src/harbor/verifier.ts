@@ -1,5 +1,4 @@
 /** A `[verifier]` table and the tests → how a task, or one of its steps, is graded. */
-
 import { environmentOf } from './environment.ts'
 import { SETTINGS_FILE, TEST_SCRIPT } from './format.ts'
 import { phaseNetwork } from './network.ts'
