@@ -66,3 +66,13 @@ test('attempts are told in the words of the guide', () => {
     'infra_lost   1      a            the agent fell silent',
   ])
 })
+
+test('a run that has not begun has no outcomes, and no phases that nothing went through', () => {
+  const none = { count: 0, p50Ms: 0, p95Ms: 0, p99Ms: 0 }
+  const run = { ...REPORT.run, outcomes: {} }
+  const idle = describeReport({ ...REPORT, run, phases: { ...REPORT.phases, create: none } })
+  expect(idle).toMatch(/^outcomes +-$/m)
+  expect(idle).not.toContain('PHASE')
+  const phases = { ...REPORT.phases, setup: { ...none, count: 4 } }
+  expect(describeReport({ ...REPORT, phases })).not.toMatch(/^setup/m)
+})

@@ -15,7 +15,7 @@ export function describeReport(report: RunReport): string {
       'episodes',
       `${run.counts.done} of ${run.counts.tasks} done, ${run.counts.running + run.counts.grading} in flight`,
     ],
-    ['outcomes', describeCounts(run.outcomes)],
+    ['outcomes', describeCounts(run.outcomes) || '-'],
     ...(groups ? describeGroups(groups) : []),
     ['flags', describeCounts(run.flags) || '-'],
     ['mean reward (valid)', rewardMean === null ? '-' : rewardMean.toFixed(3)],
@@ -26,15 +26,20 @@ export function describeReport(report: RunReport): string {
     ['attempts', `${attempts}, of which ${retries} tried an episode again`],
     ...(hedges ? [['hedged', `${hedges.started}, of which ${hedges.won} were first`]] : []),
   ]
-  const rows = Object.entries(phases).map(([phase, { count, p50Ms, p95Ms, p99Ms }]) => [
-    phase,
-    String(count),
-    ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(1)),
-  ])
+  const rows = Object.entries(phases)
+    // Which no episode had, such as a set-up where there is none.
+    .filter(([, { p99Ms }]) => p99Ms > 0)
+    .map(([phase, { count, p50Ms, p95Ms, p99Ms }]) => [
+      phase,
+      String(count),
+      ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(1)),
+    ])
   const tables = [
     formatTable(['', ''], facts).trimStart(),
     ...describeCauses(causes),
-    formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows),
+    ...(rows.length === 0
+      ? []
+      : [formatTable(['PHASE', 'COUNT', 'P50 MS', 'P95 MS', 'P99 MS'], rows)]),
   ]
   return tables.join('\n\n')
 }

@@ -85,9 +85,23 @@ function expirePhase(decision: Decision, episode: Episode): void {
 
   function said(what: string, phaseMs: number): string {
     const total = totalIsOver(attempt, nowMs) ? timeoutMs.total : null
-    return total === null ? `${what} within ${phaseMs} ms` : `${what}: the attempt had ${total} ms`
+    return total === null
+      ? `${what} within ${inWords(phaseMs)}`
+      : `${what}: the attempt had ${inWords(total)}`
   }
 }
+
+/** As somebody would have set it: never rounded. */
+function inWords(ms: number): string {
+  for (const [unit, scale] of UNITS) if (ms % scale === 0) return `${ms / scale}${unit}`
+  return `${ms}ms`
+}
+
+const UNITS = [
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
 
 function end(
   decision: Decision,

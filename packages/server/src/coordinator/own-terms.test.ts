@@ -88,7 +88,7 @@ test('a task has deadlines of its own', async () => {
   const worker = await startSimulatedWorker(simulation.coordinator, { run: 'a' })
   const rows = await overTime(simulation, worker)
   expect(rows.map(({ phases }) => phases.agentMs)).toEqual([500, 5_000])
-  expect(rows[0]?.error).toBe('the agent used up its time within 500 ms')
+  expect(rows[0]?.error).toBe('the agent used up its time within 500ms')
 })
 
 test('the same key with other terms is another task, with the same ones it is known', async () => {

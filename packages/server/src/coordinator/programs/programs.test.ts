@@ -77,6 +77,7 @@ describe('without a grader', () => {
     await using _ = simulation
     expect(rows).toMatchObject([{ outcome: 'agent_timeout', valid: true, reward: 0 }])
     expect(rows[0]?.phases.agentMs).toBe(2_000)
+    expect(rows[0]?.error).toBe('the agent used up its time within 2s')
     expect(simulation.node.killed).toHaveLength(1)
   })
 })
