@@ -25,6 +25,8 @@ const script: FakeScript = ({ argv, env, files }) => {
       return {}
     case ':':
       return {}
+    case 'missing':
+      return { exitCode: 127, stderr: 'missing: not found' }
     default:
       return { exitCode: 1, stderr: `${argv.join(' ')}: not known` }
   }
@@ -97,6 +99,23 @@ describe('tasks of a file', () => {
     const none = await sandlot(...start, '--quarantine', list)
     expect(none).toMatchObject({ code: 2, stdout: '' })
     expect(none.stderr).toContain(`all tasks are in quarantine by ${list}`)
+  })
+
+  test('are all examined, also where so many fail that a run would wait for a person', async () => {
+    const tasks = Array.from({ length: 60 }, (_, n) => ({
+      ...{ id: `t${n}`, wants: 'x', sandlot: { gold: 'missing' } },
+    }))
+    const file = await put('many.jsonl', lines(tasks))
+    const examine = ['doctor', 'tasks', file, '--times', '1', '--from', from, ...CHECKED]
+    const end = await sandlot(...examine, '--json')
+    expect(end.code).toBe(1)
+    const { tasks: found } = JSON.parse(end.stdout)
+    expect(found).toHaveLength(60)
+    for (const { findings } of found) {
+      expect(findings).toMatchObject([
+        { condition: 'broken', why: expect.stringMatching(/episode_error: .*missing: not found/) },
+      ])
+    }
   })
 
   test('that say what is no command are refused with their line', async () => {
