@@ -79,6 +79,11 @@ async function chaosOn(
   const startedMs = performance.now()
   const run = await runOf(reader, work.run, context.signal)
   const killing = killAtRandom(targets, random, AbortSignal.any([over.signal, context.signal]))
+  // A daemon that is just being started again must not come up behind the cleaning.
+  context.scope.defer(async () => {
+    over.abort()
+    await killing.catch(() => undefined)
+  })
   for await (const row of run.results({ signal: context.signal })) read.push(row)
   over.abort()
   const kills = await killing
