@@ -14,6 +14,7 @@ import type { ClientContext } from '../connection/context.ts'
 import { type Deferred, deferred } from '../connection/deferred.ts'
 import { isCode, toError } from '../connection/failure.ts'
 import { unlessAborted } from '../connection/signals.ts'
+import { withGaps } from './log-gaps.ts'
 
 export type EncodedInput =
   | { readonly json: string }
@@ -168,7 +169,7 @@ export class Calls {
     const name = await this.#options.queue(false)
     while (this.#waiting.size + this.#unnamed > 0) {
       const page = await this.#page(name)
-      for (const line of page.logs) this.#options.onLog(line)
+      for (const line of withGaps(page.logs, this.#nextLog)) this.#options.onLog(line)
       this.#nextLog = page.logsNext
       this.#cursor = page.cursor === '' ? undefined : page.cursor
       for (const result of page.results) this.#take(result)
