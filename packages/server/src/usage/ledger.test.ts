@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Engine, openSqliteEngine } from '@sandlot/engine'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import { DAY_MS, HOUR_MS } from './day-book.ts'
 import { Ledger } from './ledger.ts'
@@ -115,4 +116,12 @@ test('a record that can’t be written is told to whoever wrote it, and the next
   await expect(ledger.record(stretch('x'.repeat(300_000)))).rejects.toThrow()
   await ledger.record(stretch('a'))
   expect(await sums(ledger)).toMatchObject({ sandboxes: 1 })
+})
+
+test('a day in whose oldest records each stretch is by itself is told and written to all the same', async () => {
+  await engine.log.append('usage/2026-03-01', [encodeJson(stretch('old'))])
+  const ledger = open()
+  await ledger.record(stretch('new'))
+  expect(await sums(ledger)).toMatchObject({ sandboxes: 2, ms: 2_000 })
+  expect(await sums(open())).toMatchObject({ sandboxes: 2, ms: 2_000 })
 })

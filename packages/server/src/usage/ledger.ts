@@ -7,8 +7,8 @@ import { cutStretch, type MeteredStretch, meteredStretch } from './metered.ts'
 
 const PREFIX = 'usage/'
 
-/** What came together. */
-const record = z.array(meteredStretch)
+/** What came together; in the oldest records a stretch by itself. */
+const record = z.union([z.array(meteredStretch), meteredStretch.transform((stretch) => [stretch])])
 
 interface OpenBook {
   readonly book: DayBook
