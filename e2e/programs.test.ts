@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import type { ResultRow } from 'sandlot'
 import { expect, test } from 'vitest'
 import { story } from './harness/story.ts'
@@ -54,6 +58,43 @@ await story('a run of programs', { pool: 2 }, (given) => {
     expect(await Array.fromAsync(given.client.sandboxes.list())).toEqual([])
   })
 
+  test('has a model on its loopback, and nothing else', async () => {
+    const asked: string[] = []
+    const model = createServer(async (request, response) => {
+      const [body = ''] = await Array.fromAsync(request.setEncoding('utf8'))
+      asked.push(`${request.url} ${body}`)
+      // Longer than an agent has in all.
+      await setTimeout(2_500)
+      response.end('42')
+    })
+    await once(model.listen(0, '127.0.0.1'), 'listening')
+    try {
+      const { port } = model.address() as AddressInfo
+      const ask = `
+import os, urllib.request
+url = os.environ["SANDLOT_MODEL_URL"]
+open("/answer", "wb").write(urllib.request.urlopen(url + "/chat", b"six times seven").read())
+try:
+    urllib.request.urlopen("http://127.0.0.1:${port}/v1/chat", timeout=5)
+except OSError:
+    raise SystemExit(0)
+raise SystemExit("it reached the host")
+`
+      const run = given.client.rollouts.program([{ id: 'asks' }], {
+        ...{ from: given.image, command: ['python3', '-c', ask], resources: small },
+        timeout: { agent: '2s', model: '20s' },
+        model: { url: `http://127.0.0.1:${port}/v1` },
+        grade: { run: '[ "$(cat /answer)" = 42 ]' },
+      })
+      const [row] = await run.wait()
+      expect(row).toMatchObject({ outcome: 'graded', reward: 1, data: { exitCode: 0 } })
+      expect(row?.phases.modelMs).toBeGreaterThan(2_000)
+      expect(asked).toEqual(['/v1/chat six times seven'])
+    } finally {
+      model.close()
+    }
+  })
+
   test('a daemon that is killed under it, with no client there, gives one result an episode', async () => {
     const keys = Array.from({ length: 12 }, (_, n) => `t${n}`)
     const run = given.client.rollouts.program(
@@ -75,8 +116,13 @@ await story('a run of programs', { pool: 2 }, (given) => {
     }
     const rows = await (await client.rollouts.get('unattended')).wait()
     expect(rows.map(({ key }) => key).sort()).toEqual([...keys].sort())
-    const told = rows.map(({ outcome, reward, attempt }) => ({ outcome, reward, attempt }))
-    expect(told).toEqual(rows.map(() => ({ outcome: 'graded', reward: 1, attempt: 1 })))
+    const told = rows.map(({ outcome, reward }) => ({ outcome, reward }))
+    expect(told).toEqual(rows.map(() => ({ outcome: 'graded', reward: 1 })))
+    // A sandbox that was only being created is made again; what ran in one is not run again.
+    const others = rows.flatMap(({ attempts }) => attempts.slice(0, -1))
+    expect(others.filter(({ outcome, phases }) => outcome === null || phases.agentMs > 0)).toEqual(
+      [],
+    )
     expect(await Array.fromAsync(client.sandboxes.list())).toEqual([])
   })
 })

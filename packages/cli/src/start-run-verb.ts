@@ -71,6 +71,7 @@ export function addWhat(start: Command): void {
     .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
     .option('--disk <size>', 'size of the writable layer')
     .option('--pids <n>', 'processes at once', wholeNumber)
+    .option('--model <url>', 'a model that the episode finds at $SANDLOT_MODEL_URL')
     .option('--allow <host>', 'a host that set-up and episode may reach (again for more)', collect)
     .option('--packages', 'let set-up and episode reach the package mirrors of the machine')
 }

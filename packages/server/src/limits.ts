@@ -84,7 +84,7 @@ export const SERVER_LIMITS = {
   /** Sandboxes ended by one look. */
   reapsAtOnce: 64,
   /** Endings that nobody has read yet, for one reader. */
-  endingsWaiting: 10_000,
+  newsWaiting: 10_000,
   /** How often contents that nothing keeps are removed, and how long after they were put or asked for last. */
   blobsEveryMs: 3_600_000,
   blobGraceMs: 86_400_000,

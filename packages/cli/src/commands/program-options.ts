@@ -22,6 +22,7 @@ export interface StartRunOptions extends FolderOptions {
   readonly concurrency?: number
   readonly timeout?: readonly string[]
   readonly setup?: readonly string[]
+  readonly model?: string
   readonly env?: readonly string[]
   readonly file?: readonly string[]
   readonly gradeFile?: readonly string[]
@@ -85,6 +86,7 @@ function sharedOptions(options: StartRunOptions): SharedOptions {
     ...(options.timeout ? { timeout: timeoutsOf(options.timeout) } : {}),
     ...(Object.keys(resources).length > 0 ? { resources } : {}),
     ...(Object.keys(env).length > 0 ? { env } : {}),
+    ...(options.model === undefined ? {} : { model: { url: options.model } }),
     ...networkOf(options),
     ...(options.group === undefined ? {} : { group: { size: options.group } }),
     ...(options.tag ? { tags: pairs(options.tag, '--tag') } : {}),

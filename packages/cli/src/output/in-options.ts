@@ -1,5 +1,6 @@
 /** What has which option, at every verb that sends it. */
 const OPTIONS: Readonly<Record<string, string>> = {
+  'program.model.url': '--model',
   'resources.memory': '--memory',
   'resources.cpu': '--cpu',
   'resources.disk': '--disk',

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { Target } from './host.ts'
+import type { ModelEndpoint } from './model-relay.ts'
 
 /** What a connection from inside asks its relay. */
 export interface RelayCalls {
@@ -12,6 +13,8 @@ export interface RelayCalls {
   refuse(protocol: RelayProtocol): void
   /** A request is being answered, until the function is called; while there is none, the next one is awaited for a while only. */
   occupy(inner: Duplex): () => void
+  /** What requests that name no other host are for. */
+  readonly model?: ModelEndpoint | undefined
 }
 
 export type RelayProtocol = 'http' | 'connect' | 'socks'

@@ -8,22 +8,11 @@ import {
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { RelayCalls } from './connection.ts'
+import { headersOf } from './hop-headers.ts'
 import { parseTarget, type Target } from './host.ts'
+import { callModel } from './model-relay.ts'
 import { REFUSALS, Refusal } from './refusal.ts'
 import { joinConnections } from './tunnel.ts'
-
-/** Of one hop alone, or written anew for the next one. */
-const OWN_HEADERS = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'upgrade',
-  'host',
-])
 
 /** What is below is no end of a request. */
 const STATUS_MIN = 200
@@ -76,6 +65,11 @@ async function forward(
   const inner = request.socket as Duplex
   response.once('close', calls.occupy(inner))
   response.on('error', () => inner.destroy())
+  // Not of a proxy, but of the one server that there is.
+  if (calls.model && request.url?.startsWith('/')) {
+    callModel(calls.model, request, response)
+    return
+  }
   try {
     const url = urlOf(calls, request.url ?? '')
     const target = targetOfUrl(calls, url)
@@ -119,15 +113,6 @@ function pass(request: IncomingMessage, response: ServerResponse, url: URL, oute
   })
   response.on('close', () => outer.destroy())
   request.pipe(onward)
-}
-
-function headersOf(message: IncomingMessage, without: readonly string[] = []): string[] {
-  const named = (message.headers.connection ?? '').toLowerCase().split(',')
-  const dropped = new Set([...OWN_HEADERS, ...without, ...named.map((name) => name.trim())])
-  const { rawHeaders } = message
-  return rawHeaders.flatMap((name, at) =>
-    at % 2 === 0 && !dropped.has(name.toLowerCase()) ? [name, rawHeaders[at + 1] ?? ''] : [],
-  )
 }
 
 function targetOfConnect(calls: RelayCalls, authority: string): Target {

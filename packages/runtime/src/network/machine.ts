@@ -1,6 +1,7 @@
 import type { NetworkPolicy } from '@sandlot/protocol'
 import { environmentFor, type NetworkEnvironment, type PackageTools } from './environment.ts'
 import { NETWORK_LIMITS } from './limits.ts'
+import type { ModelEndpoint } from './model-relay.ts'
 import { MachineNames } from './names.ts'
 import { certificateBundle } from './packages/certificates.ts'
 import { textOf } from './packages/machine-files.ts'
@@ -46,7 +47,11 @@ export class MachineNetwork {
     return environmentFor(policy, tools, osRelease)
   }
 
-  async relay(policy: NetworkPolicy, onNews?: (news: RelayNews) => void): Promise<NetworkRelay> {
+  async relay(
+    policy: NetworkPolicy,
+    onNews?: (news: RelayNews) => void,
+    model?: ModelEndpoint,
+  ): Promise<NetworkRelay> {
     const { env } = this.#settings
     return new NetworkRelay({
       policy: await this.compile(policy),
@@ -56,6 +61,7 @@ export class MachineNetwork {
         upstream: (target) => upstreamProxy(env, target),
       },
       ...(onNews ? { onNews } : {}),
+      ...(model ? { model } : {}),
     })
   }
 

@@ -7,6 +7,7 @@ import { type DialMachine, dial } from './dial.ts'
 import { formatTarget, type Target } from './host.ts'
 import { httpProxy } from './http-proxy.ts'
 import { NETWORK_LIMITS } from './limits.ts'
+import type { ModelEndpoint } from './model-relay.ts'
 import type { CompiledPolicy } from './policy.ts'
 import type { Reach } from './reach.ts'
 import { notAllowed, Refusal, type RefusalKind } from './refusal.ts'
@@ -24,6 +25,7 @@ export interface RelayOptions {
   readonly policy: CompiledPolicy
   readonly machine: DialMachine
   readonly onNews?: (news: RelayNews) => void
+  readonly model?: ModelEndpoint | undefined
   readonly limits?: Partial<typeof RELAY_LIMITS>
 }
 
@@ -82,6 +84,10 @@ export class NetworkRelay implements RelayCalls {
     const resolve: DialMachine['resolve'] = (name, signal) =>
       lookups.use(signal, () => machine.resolve(name, signal))
     this.#machine = { ...machine, resolve }
+  }
+
+  get model(): ModelEndpoint | undefined {
+    return this.#options.model
   }
 
   get policy(): CompiledPolicy {

@@ -4,6 +4,7 @@ import { GuestError } from '../guest/guest-error.ts'
 import { type NetworkEnvironment, NOTHING } from './environment.ts'
 import { NETWORK_LIMITS } from './limits.ts'
 import type { MachineNetwork } from './machine.ts'
+import type { ModelEndpoint } from './model-relay.ts'
 import { wantsPackages } from './policy.ts'
 import type { NetworkRelay, RelayNews } from './relay.ts'
 
@@ -13,6 +14,7 @@ export interface SandboxNetworkOptions {
   /** The world whose commands the policy is for. */
   readonly world: string
   readonly onNews?: (news: RelayNews) => void
+  readonly model?: ModelEndpoint
 }
 
 const OS_RELEASE_BYTES = 65_536
@@ -45,8 +47,8 @@ export class SandboxNetwork {
     options: SandboxNetworkOptions,
     wait: GuestWait = {},
   ): Promise<SandboxNetwork> {
-    const { machine, policy, world, onNews } = options
-    const relay = await machine.relay('none', onNews)
+    const { machine, policy, world, onNews, model } = options
+    const relay = await machine.relay('none', onNews, model)
     const network = new SandboxNetwork(guest, machine, relay)
     guest.relay.onConnection = (connection) => relay.accept(connection)
     await guest.relay.listen(NETWORK_LIMITS.port, wait)

@@ -30,6 +30,11 @@ export interface Program<Task> {
   readonly reward?: RewardOption
   /** Brought in before the command starts: path in the sandbox → content. */
   readonly files?: Record<string, BroughtContent>
+  /**
+   * An endpoint over HTTP that it finds at SANDLOT_MODEL_URL, on its own loopback, whatever the network lets it reach. What it asks there
+   * is a model call: its time is off the agent's clock, and a failure that comes last is `model_error`.
+   */
+  readonly model?: { readonly url: string }
   /** What a task has of its own. */
   readonly each?: (task: Task, index: number) => TaskOptions | Promise<TaskOptions>
   /** What the program gets of a task. Default: all of it. */

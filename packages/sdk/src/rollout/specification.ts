@@ -35,11 +35,12 @@ export async function programSpecification<Task>(
   name: string,
   given: ProgramOptions<Task>,
 ): Promise<RunCreateInput> {
-  const { command, reward, files, each: _, content: __, ...options } = given
+  const { command, reward, files, model, each: _, content: __, ...options } = given
   const waiting = options.signal ? { signal: options.signal } : {}
   const program = {
     command: commandOf(command),
     ...rewardOf(reward),
+    ...(model === undefined ? {} : { model }),
     ...(await broughtFiles(context, files, waiting)),
   }
   return await specificationOf(context, name, options, { kind: 'program', program })

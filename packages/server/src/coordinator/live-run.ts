@@ -13,7 +13,7 @@ import {
   type Step,
 } from '@sandlot/core'
 import type { Clock, Engine, Position } from '@sandlot/engine'
-import type { NodePort, SandboxEnded } from '../node/port.ts'
+import type { ModelCall, NodePort, SandboxEnded } from '../node/port.ts'
 import type { Deadlines } from './deadlines.ts'
 import { EventJournal } from './event-journal.ts'
 import { createBatchDecoder } from './event-record.ts'
@@ -56,6 +56,8 @@ export interface LiveRun {
   readonly readers: Readonly<Record<Read, ReaderWatch>>
   /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
   sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
+  /** Of the model that its programs find inside. */
+  modelCalled(of: AttemptAddress, call: ModelCall): void
   /** The node knows nothing of the attempt's sandbox. */
   sandboxVanished(of: AttemptAddress, sandbox: string): void
   /** Stops deciding and waits for what is being written. Workers learn whether the run is over or only let go of. Idempotent. */
@@ -210,6 +212,7 @@ function startRun(
       const fate = { cause: 'lost', evidence: 'the node knows nothing of it' } as const
       actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate })
     },
+    modelCalled: (of, call) => programs?.modelCalled(of, call),
     async close(reason) {
       programs?.close()
       actor.stop()

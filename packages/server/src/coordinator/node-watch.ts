@@ -39,6 +39,23 @@ export function openNodeWatch(services: CoordinatorServices, registry: Registry)
     if (of) live.sandboxEnded(of, ended)
   }
 
+  async function listenToModels() {
+    while (!signal.aborted) {
+      try {
+        for await (const call of node.modelCalls({ signal })) {
+          const live = registry.findBySandbox(call.sandbox)
+          if (live === undefined || live === 'unknown') continue
+          const of = attemptOfSandbox(live.record.id, call.sandbox)
+          if (of) live.modelCalled(of, call)
+        }
+      } catch (error) {
+        if (signal.aborted) return
+        warn('the node’s news of models broke off', error)
+      }
+      await rest(COORDINATOR_LIMITS.feedRetryMs)
+    }
+  }
+
   async function compareFromTimeToTime() {
     while (!signal.aborted) {
       await rest(COORDINATOR_LIMITS.compareEveryMs)
@@ -103,6 +120,7 @@ export function openNodeWatch(services: CoordinatorServices, registry: Registry)
   return {
     async start() {
       void listen()
+      void listenToModels()
       await compareSafely()
       void compareFromTimeToTime()
     },

@@ -9,7 +9,7 @@ import {
 } from '@sandlot/runtime'
 import { HeadTail } from './head-tail.ts'
 import type { Lent } from './lend.ts'
-import type { NodeExecEnd, NodeExecRequest } from './port.ts'
+import type { NodeExecEnd, NodeExecRequest, NodeWait } from './port.ts'
 
 /**
  * Runs commands to their end, each id at most once. The command lives in the agent: whoever asks again, also after a restart, waits
@@ -32,6 +32,27 @@ export class Commands {
   /** The sandbox is gone. */
   forget(sandbox: string): void {
     this.#kept.delete(sandbox)
+  }
+
+  /** Whether the agent knows a command of this id. */
+  async has(lent: Lent, exec: string, wait: NodeWait = {}): Promise<boolean> {
+    try {
+      return (await lent.guest.exec.list(wait)).some((each) => each.exec === exec)
+    } catch (error) {
+      throw await lent.explain(error)
+    }
+  }
+
+  async kill(
+    lent: Lent,
+    { exec, signal = 9 }: { readonly exec: string; readonly signal?: number },
+    wait: NodeWait = {},
+  ): Promise<{ readonly processes: number }> {
+    try {
+      return await lent.guest.exec.kill(exec, signal, wait)
+    } catch (error) {
+      throw await lent.explain(error)
+    }
   }
 
   async #run(lent: Lent, request: NodeExecRequest, keep: boolean): Promise<NodeExecEnd> {

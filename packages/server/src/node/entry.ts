@@ -212,6 +212,7 @@ export class Entry {
       unready: _________,
       networkBytes: __________,
       meteredFromMs: ___________,
+      model: ____________,
       ...told
     } = rest
     return {

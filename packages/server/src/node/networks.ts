@@ -1,12 +1,19 @@
 import type { Clock } from '@sandlot/engine'
 import { NETWORK_PHASES, type NetworkPhase } from '@sandlot/protocol'
-import { allowsAnything, type MachineNetwork, type Sandbox, SandboxNetwork } from '@sandlot/runtime'
+import {
+  allowsAnything,
+  type MachineNetwork,
+  type ModelEndpoint,
+  type Sandbox,
+  SandboxNetwork,
+} from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import type { Entry } from './entry.ts'
 import { connectionLog } from './network-log.ts'
+import type { News } from './news.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { Ownership, OwnershipRecord } from './ownership.ts'
-import type { GraderWorld } from './port.ts'
+import type { GraderWorld, ModelCall } from './port.ts'
 
 export interface NetworkParts {
   readonly clock: Clock
@@ -14,11 +21,17 @@ export interface NetworkParts {
   readonly ownership: Ownership
   readonly numbers: NodeNumbers
   readonly log: Logger
+  readonly modelNews: News<ModelCall>
 }
 
-/** Whether any phase of the sandbox may reach anything: only then it has a way out at all. */
-export function hasNetwork({ network }: Pick<OwnershipRecord, 'network'>): boolean {
-  return NETWORK_PHASES.some((phase) => allowsAnything(network[phase] ?? 'none'))
+/** Whether any phase of the sandbox may reach anything, or it has a model: only then it has a way out at all. */
+export function hasNetwork({
+  network,
+  model,
+}: Pick<OwnershipRecord, 'network' | 'model'>): boolean {
+  return (
+    model !== undefined || NETWORK_PHASES.some((phase) => allowsAnything(network[phase] ?? 'none'))
+  )
 }
 
 /** Gives a sandbox its way out, by the policy of the phase that it is in. */
@@ -42,9 +55,23 @@ export async function openNetwork(
         numbers.connected(news.outcome)
         logged(news)
       },
+      ...modelOf(parts, entry),
     },
     wait,
   )
+}
+
+/** A grader has no model: what calls it then is what the episode left. */
+function modelOf({ modelNews }: NetworkParts, entry: Entry): { model?: ModelEndpoint } {
+  const { model } = entry.record
+  if (model === undefined) return {}
+  return {
+    model: {
+      url: new URL(model),
+      isOpen: () => !entry.gradeOpened,
+      onNews: (news) => modelNews.tell({ sandbox: entry.id, ...news }),
+    },
+  }
 }
 
 /** The same for one that an earlier daemon left. Without its way out it is still what its owner has. */

@@ -17,7 +17,6 @@ import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
 import { DiskRoom } from './disk-room.ts'
 import { unheardOf } from './ended.ts'
-import { EndingNews } from './ending-news.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { expectSandboxes } from './expect.ts'
@@ -26,6 +25,7 @@ import { openGradeWorld } from './grade-world.ts'
 import { usageNow } from './last-look.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { enterPhase } from './networks.ts'
+import { News } from './news.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
@@ -35,6 +35,7 @@ import type {
   AcquireRequest,
   EnterPhaseRequest,
   ExpectRequest,
+  ModelCall,
   NodeCapacity,
   NodeExecEnd,
   NodeExecRequest,
@@ -117,7 +118,8 @@ export class Node implements NodePort {
       ownership: new Ownership(engine),
       endings: await Endings.open(engine),
       meter: await Meter.open({ engine, clock, log, prices: options.prices ?? null }),
-      news: new EndingNews(),
+      news: new News(),
+      modelNews: new News(),
       commands: new Commands(),
       numbers: options.numbers ?? uncounted,
       network: options.network ?? new MachineNetwork(packageSettings()),
@@ -165,11 +167,7 @@ export class Node implements NodePort {
     wait?: NodeWait,
   ): Promise<{ readonly processes: number }> {
     using lent = await this.sandboxes.lend(request.sandbox)
-    try {
-      return await lent.guest.exec.kill(request.exec, request.signal ?? 9, { ...wait })
-    } catch (error) {
-      throw await lent.explain(error)
-    }
+    return await this.commands.kill(lent, request, wait)
   }
 
   async hasExec(
@@ -177,12 +175,7 @@ export class Node implements NodePort {
     wait?: NodeWait,
   ): Promise<boolean> {
     using lent = await this.sandboxes.lend(sandbox)
-    try {
-      const execs = await lent.guest.exec.list({ ...wait })
-      return execs.some((each) => each.exec === exec)
-    } catch (error) {
-      throw await lent.explain(error)
-    }
+    return await this.commands.has(lent, exec, wait)
   }
 
   async openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void> {
@@ -249,6 +242,10 @@ export class Node implements NodePort {
 
   endings({ signal }: { signal: AbortSignal }): AsyncIterable<SandboxEnded> {
     return this.#parts.news.read(signal)
+  }
+
+  modelCalls({ signal }: { signal: AbortSignal }): AsyncIterable<ModelCall> {
+    return this.#parts.modelNews.read(signal)
   }
 
   /** What a living sandbox uses now; undefined where it can't be told. */

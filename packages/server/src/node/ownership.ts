@@ -27,6 +27,8 @@ export const ownershipRecord = z.object({
   /** What each phase may reach, and the phase it is in. */
   network: phaseNetwork.default({}),
   phase: z.enum(NETWORK_PHASES).default('agent'),
+  /** Address of a model that it finds on its loopback. */
+  model: z.string().exactOptional(),
   /** To and from other hosts, as far as it is written down. */
   networkBytes: z.number().exactOptional(),
   createdAtMs: z.number(),

@@ -1,4 +1,4 @@
-import type { GraderWorld } from './port.ts'
+import type { GraderWorld } from './port-worlds.ts'
 
 /** What a coordinator asks of a node for a sandbox's files. */
 export interface PutFilesRequest {

@@ -23,10 +23,13 @@ import type {
   SandboxState,
   Tags,
 } from '@sandlot/protocol'
+import type { ModelNews } from '@sandlot/runtime'
 import type { CollectedFiles, CollectFilesRequest } from './collect-files.ts'
 import type { PutFilesRequest, ReadFileRequest } from './port-files.ts'
+import type { EnterPhaseRequest, GraderWorld, OpenGradeWorldRequest } from './port-worlds.ts'
 
 export type { PutFile, PutFilesRequest, ReadFileRequest } from './port-files.ts'
+export type { EnterPhaseRequest, GraderWorld, OpenGradeWorldRequest } from './port-worlds.ts'
 
 export interface NodePort {
   /** Name of the node. */
@@ -107,27 +110,15 @@ export interface NodePort {
    */
   endings(options: { readonly signal: AbortSignal }): AsyncIterable<SandboxEnded>
 
+  /** News of calls of sandboxes' models, until `signal` aborts. It starts with the call; with the node all calls have ended. */
+  modelCalls(options: { readonly signal: AbortSignal }): AsyncIterable<ModelCall>
+
   /** How many sandboxes of these resources the node can hold. */
   capacity(resources: Resources): Promise<NodeCapacity>
 }
 
-export interface OpenGradeWorldRequest {
-  readonly sandbox: string
-  /** Default `grade`. */
-  readonly world?: GraderWorld
-  /** Default `main`. */
-  readonly shows?: 'main' | 'image'
-}
-
-/** `control`: where a grader that gave no verdict is tried on the image alone. */
-export type GraderWorld = 'grade' | 'control'
-
-export interface EnterPhaseRequest {
-  readonly sandbox: string
-  readonly phase: NetworkPhase
-  /** Default `main`. */
-  readonly world?: 'main' | GraderWorld
-}
+/** A call of a sandbox's model. */
+export type ModelCall = ModelNews & { readonly sandbox: string }
 
 export interface NodeWait {
   readonly signal?: AbortSignal
@@ -157,6 +148,8 @@ export interface AcquireRequest {
   readonly lifetimeMs?: number
   /** What each phase may reach. Default: nothing. */
   readonly network?: PhaseNetwork
+  /** Address of a model that it finds on its loopback, whatever its network; `modelCalls` tells of each call. */
+  readonly model?: string
   /** The phase that it is in at first. Default `agent`. */
   readonly phase?: NetworkPhase
   /** How long to wait for room. Default 0: refuse at once. */

@@ -19,16 +19,16 @@ import type { Commands } from './commands.ts'
 import { creationError } from './creation-error.ts'
 import { draftOf } from './draft.ts'
 import { endedOf, NO_USAGE, neverRan } from './ended.ts'
-import type { EndingNews } from './ending-news.ts'
 import type { Endings } from './endings.ts'
 import { Entry, type Stop } from './entry.ts'
 import { diskUse } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
 import { SandboxMemory } from './memory.ts'
 import { reopenNetwork } from './networks.ts'
+import type { News } from './news.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { Ownership, OwnershipRecord } from './ownership.ts'
-import type { AcquireRequest, SandboxEnded } from './port.ts'
+import type { AcquireRequest, ModelCall, SandboxEnded } from './port.ts'
 import { putOver } from './put-over.ts'
 import type { Room } from './room.ts'
 import type { Starter } from './start.ts'
@@ -48,7 +48,8 @@ export interface NodeParts {
   readonly checkpoints: Checkpoints
   readonly ownership: Ownership
   readonly endings: Endings
-  readonly news: EndingNews
+  readonly news: News<SandboxEnded>
+  readonly modelNews: News<ModelCall>
   readonly commands: Commands
   readonly numbers: NodeNumbers
   readonly meter: Meter

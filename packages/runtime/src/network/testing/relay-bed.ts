@@ -25,11 +25,12 @@ export function relayBed(
     readonly mirrors?: readonly MirrorHost[]
     readonly upstream?: URL
     readonly limits?: RelayOptions['limits']
+    readonly model?: RelayOptions['model']
     /** In place of `names`. */
     readonly resolve?: RelayOptions['machine']['resolve']
   } = {},
 ): RelayBed {
-  const { names = {}, mirrors = [], upstream, limits } = options
+  const { names = {}, mirrors = [], upstream, limits, model } = options
   const news: RelayNews[] = []
   const resolved: string[] = []
   const relay = new NetworkRelay({
@@ -48,6 +49,7 @@ export function relayBed(
       },
     },
     ...(limits ? { limits } : {}),
+    ...(model ? { model } : {}),
   })
   return {
     ...{ relay, news, resolved },

@@ -1,5 +1,6 @@
-import type { EpisodePhase } from '@sandlot/core'
-import type { WorkerEventFromServer } from '@sandlot/protocol'
+import type { AttemptAddress, EpisodePhase } from '@sandlot/core'
+import type { WorkerEventFromServer, WorkerReport } from '@sandlot/protocol'
+import type { ModelCall } from '../../node/port.ts'
 import { attemptOfLease, leaseId, programWorkerId } from '../ids.ts'
 import { COORDINATOR_LIMITS } from '../limits.ts'
 import type { WorkerStream } from '../port.ts'
@@ -13,6 +14,8 @@ import { type ProgramEnd, type ProgramLease, runProgram } from './run-program.ts
  * sandbox knows it by that.
  */
 export interface ProgramWorker {
+  /** A call of the model of an attempt began, or is over. */
+  modelCalled(of: AttemptAddress, call: ModelCall): void
   /** From now on it takes nothing and says nothing. Idempotent. */
   close(): void
 }
@@ -24,6 +27,9 @@ export interface ProgramWorker {
 interface Held extends ProgramLease {
   /** Aborted when the command is to end: its time is used up, or nobody wants it any more. */
   readonly stop: AbortController
+  /** Calls of its model that are under way, and why the last one that ended was of no use. */
+  calls: number
+  modelFailed?: string | undefined
   end?: ProgramEnd
 }
 
@@ -55,12 +61,14 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
       const of = { episode: index, attempt, token }
       const lease = leaseId(of)
       if (!held.has(lease)) begin({ lease, ...of })
+      // Its calls ended with the daemon that passed them on.
+      if (phase === 'model') actor.post({ type: 'model_ended', ...of })
       if (phase === 'stopping') held.get(lease)?.stop.abort()
     }
   }
 
   function begin(lease: ProgramLease) {
-    const mine: Held = { ...lease, stop: new AbortController() }
+    const mine: Held = { ...lease, stop: new AbortController(), calls: 0 }
     held.set(lease.lease, mine)
     void runProgram(work, lease, mine.stop.signal).then((end) => {
       if (end === undefined) {
@@ -89,9 +97,14 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
     }
   }
 
-  function say({ lease, token, end }: Held) {
+  function say({ lease, token, end, modelFailed, stop }: Held) {
     if (closed || end === undefined) return
-    const { report, artifacts } = end
+    const { artifacts } = end
+    // Whatever the program made of it, the model did not answer.
+    const report: WorkerReport =
+      modelFailed === undefined || stop.signal.aborted
+        ? end.report
+        : { kind: 'model_failed', cause: [modelFailed] }
     stream?.receive({ kind: 'report', lease, token, report, artifacts: [...artifacts], flags: [] })
   }
 
@@ -107,6 +120,21 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
   attach()
   renew()
   return {
+    modelCalled({ episode, attempt }, call) {
+      const mine = [...held.values()].find(
+        (each) => each.episode === episode && each.attempt === attempt && !each.end,
+      )
+      if (!mine) return
+      const { lease, token } = mine
+      if (call.state === 'started') {
+        mine.calls++
+        stream?.receive({ kind: 'model_started', lease, token })
+        return
+      }
+      mine.modelFailed = call.failed
+      mine.calls = Math.max(0, mine.calls - 1)
+      if (mine.calls === 0) stream?.receive({ kind: 'model_ended', lease, token })
+    },
     close() {
       closed = true
       cancelRenewal()
@@ -114,4 +142,6 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
   }
 }
 
-const UNDER_WAY: ReadonlySet<EpisodePhase> = new Set(['offered', 'agent', 'stopping'])
+const UNDER_WAY: ReadonlySet<EpisodePhase> = new Set([
+  ...(['offered', 'agent', 'model', 'stopping'] as const),
+])

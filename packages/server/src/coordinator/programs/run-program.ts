@@ -4,11 +4,13 @@ import {
   type Artifact,
   argvOf,
   OUTPUT_ARTIFACTS,
+  PROGRAM_ENV,
   type ProgramSpec,
   type RewardSource,
   SandlotError,
   type WorkerReport,
 } from '@sandlot/protocol'
+import { NETWORK_LIMITS } from '@sandlot/runtime'
 import { endedHow } from '../../node/ended-how.ts'
 import type { NodeExecEnd } from '../../node/port.ts'
 import { gone, pathsOf } from '../grade-command.ts'
@@ -78,7 +80,7 @@ async function run(
     const ended = await node.exec(
       {
         ...{ sandbox, exec, argv: argvOf(program.command) },
-        env: { ...program.env, ...told },
+        env: { ...program.env, ...told, ...modelEnv(program) },
         ...(program.cwd === undefined ? {} : { cwd: program.cwd }),
         ...(program.user === undefined ? {} : { user: program.user }),
         headBytes: COORDINATOR_LIMITS.outputHeadBytes,
@@ -95,6 +97,13 @@ async function run(
     running = false
     stop.removeEventListener('abort', onStop)
   }
+}
+
+/** Where its model is inside. */
+function modelEnv({ model }: ProgramSpec): Record<string, string> {
+  if (model === undefined) return {}
+  const path = new URL(model.url).pathname.replace(/\/+$/, '')
+  return { [PROGRAM_ENV.modelUrl]: `http://127.0.0.1:${NETWORK_LIMITS.port}${path}` }
 }
 
 /** The task, the program's files, and no verdict that was there before. */

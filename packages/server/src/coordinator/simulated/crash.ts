@@ -75,5 +75,5 @@ export function createCrashSwitch(at: number, mode: CrashMode): CrashSwitch {
   }
 }
 
-const STREAMS = new Set(['endings', 'tail', 'watch', 'subscribe'])
+const STREAMS = new Set(['endings', 'modelCalls', 'tail', 'watch', 'subscribe'])
 const PARTS: ReadonlySet<string | symbol> = new Set(['log', 'kv', 'blobs', 'queue', 'bus'])

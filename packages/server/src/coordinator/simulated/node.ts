@@ -1,10 +1,12 @@
 import { type SandboxEnding, SandlotError } from '@sandlot/protocol'
 import type { CollectedFiles, CollectFilesRequest } from '../../node/collect-files.ts'
+import { News } from '../../node/news.ts'
 import type {
   AcquireRequest,
   EnterPhaseRequest,
   ExpectRequest,
   GraderWorld,
+  ModelCall,
   NodeCapacity,
   NodeExecEnd,
   NodeExecRequest,
@@ -56,7 +58,9 @@ export class SimulatedNode implements NodePort {
   readonly #asked = new Map<string, AcquireRequest>()
   readonly #ended = new Map<string, SandboxEnded>()
   readonly #execs = new Map<string, Promise<NodeExecEnd>>()
-  readonly #listeners = new Set<(ended: SandboxEnded) => void>()
+  readonly #endings = new News<SandboxEnded>()
+  /** Tells of calls of models. */
+  readonly calls = new News<ModelCall>()
 
   constructor(options: SimulatedNodeOptions = {}) {
     this.#options = options
@@ -66,7 +70,7 @@ export class SimulatedNode implements NodePort {
   kill(sandbox: string, kind: SandboxEnding, silent = false): void {
     this.#mustLive(sandbox)
     const ending = this.#end(sandbox, kind, { asked: false, detail: `killed: ${kind}` })
-    if (!silent) for (const tell of this.#listeners) tell(ending)
+    if (!silent) this.#endings.tell(ending)
   }
 
   async acquire(request: AcquireRequest): Promise<NodeSandbox> {
@@ -94,7 +98,7 @@ export class SimulatedNode implements NodePort {
 
   async release({ sandbox, reason, by }: ReleaseRequest): Promise<SandboxEnded> {
     const ending = this.#end(sandbox, 'stopped', { asked: true, detail: reason })
-    if (by === 'other') for (const tell of this.#listeners) tell(ending)
+    if (by === 'other') this.#endings.tell(ending)
     return ending
   }
 
@@ -150,29 +154,12 @@ export class SimulatedNode implements NodePort {
     return [...this.living.values()]
   }
 
-  async *endings({ signal }: { readonly signal: AbortSignal }): AsyncGenerator<SandboxEnded> {
-    const waiting: SandboxEnded[] = []
-    let wake = () => {}
-    const listen = (ended: SandboxEnded) => {
-      waiting.push(ended)
-      wake()
-    }
-    this.#listeners.add(listen)
-    const abort = () => wake()
-    signal.addEventListener('abort', abort)
-    try {
-      for (;;) {
-        signal.throwIfAborted()
-        for (let next = waiting.shift(); next; next = waiting.shift()) yield next
-        await new Promise<void>((resolve) => {
-          wake = resolve
-          if (signal.aborted || waiting.length > 0) resolve()
-        })
-      }
-    } finally {
-      this.#listeners.delete(listen)
-      signal.removeEventListener('abort', abort)
-    }
+  endings({ signal }: { readonly signal: AbortSignal }): AsyncIterable<SandboxEnded> {
+    return this.#endings.read(signal)
+  }
+
+  modelCalls({ signal }: { readonly signal: AbortSignal }): AsyncIterable<ModelCall> {
+    return this.calls.read(signal)
   }
 
   async capacity(): Promise<NodeCapacity> {

@@ -1,26 +1,25 @@
 import { SERVER_LIMITS } from '../limits.ts'
-import type { SandboxEnded } from './port.ts'
 
-interface Reader {
-  readonly waiting: SandboxEnded[]
+interface Reader<T> {
+  readonly waiting: T[]
   wake: () => void
 }
 
-/** Tells every reader of each ending from its own beginning on. A reader that falls far behind misses the oldest. */
-export class EndingNews {
-  readonly #readers = new Set<Reader>()
+/** Tells every reader of each thing that happens, from its own beginning on. A reader that falls far behind misses the oldest. */
+export class News<T> {
+  readonly #readers = new Set<Reader<T>>()
 
-  tell(ended: SandboxEnded): void {
+  tell(item: T): void {
     for (const reader of this.#readers) {
-      reader.waiting.push(ended)
-      if (reader.waiting.length > SERVER_LIMITS.endingsWaiting) reader.waiting.shift()
+      reader.waiting.push(item)
+      if (reader.waiting.length > SERVER_LIMITS.newsWaiting) reader.waiting.shift()
       reader.wake()
     }
   }
 
   /** Listens from this call on, not from the first `next`. Ends quietly when the signal aborts. */
-  read(signal: AbortSignal): AsyncIterable<SandboxEnded> {
-    const reader: Reader = { waiting: [], wake: () => {} }
+  read(signal: AbortSignal): AsyncIterable<T> {
+    const reader: Reader<T> = { waiting: [], wake: () => {} }
     const readers = this.#readers
     readers.add(reader)
     const leave = () => {
