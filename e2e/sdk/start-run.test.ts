@@ -1,10 +1,13 @@
 /** `sandlot runs start`, against a daemon on sandboxes in memory. */
+import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { FakeScript } from '@sandlot/runtime'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type CommandEnd, runCommand } from '../harness/command.ts'
+import { type CommandEnd, runCommand, startCommand } from '../harness/command.ts'
 import { type FakeDaemon, startFakeDaemon } from './fake-daemon.ts'
 
 /** `solve` writes what its task says to /answer; `check` compares that with the answer that it was brought. */
@@ -173,4 +176,28 @@ test.each([
   const end = await start([file, ...argv.map((word) => (word === 'FROM' ? from : word))])
   expect(end.stderr).toMatch(wrong)
   expect([1, 2]).toContain(end.code)
+})
+
+test('who leaves before the run is there is no fault of anybody', async () => {
+  const file = await fileOf([{ id: 'a' }])
+  const asked = Promise.withResolvers<void>()
+  // A daemon that never answers.
+  const server = createServer(() => asked.resolve()).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const child = startCommand(['runs', 'start', file, '--from', from, '--command', 'x'], {
+    SANDLOT_URL: `http://127.0.0.1:${port}`,
+    SANDLOT_API_KEY: 'sk_x',
+  })
+  let said = ''
+  child.stderr.on('data', (bytes) => {
+    said += bytes
+  })
+  const ended = once(child, 'close')
+  await asked.promise
+  child.kill('SIGINT')
+  expect(await ended).toEqual([130, null])
+  expect(said).not.toContain('fault')
+  server.closeAllConnections()
+  server.close()
 })

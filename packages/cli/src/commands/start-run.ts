@@ -100,6 +100,7 @@ async function submit(
     return run
   } catch (error) {
     await tidyUp(client, run)
+    options.signal?.throwIfAborted()
     throw startOfNothing(error, [options.from, ...tasks.map(({ own }) => own.from)])
   }
 }
