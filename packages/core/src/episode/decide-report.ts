@@ -50,14 +50,25 @@ export function decideReported(decision: Decision, input: InputOf<'reported'>): 
   if (episode.phase === 'grading') decideGradeReport(decision, episode, input)
   else if (episode.phase === 'agent' || episode.phase === 'model') {
     decideAgentReport(decision, episode, input)
+  } else if (endedInTime(decision, episode, input)) {
+    decideAgentReport(decision, episode, input)
   } else if (episode.phase === 'stopping') {
-    finishStopped(decision, episode, { body: withData(input.report, bodyOf(input)) })
+    finishStopped(decision, episode, { body: withData(input.report, bodyOf(decision, input)) })
   } else ignore(decision, 'no worker runs in this phase')
+}
+
+/** Its time went by after its end, until the worker could tell of that. */
+function endedInTime({ run }: Decision, episode: Episode, input: InputOf<'reported'>): boolean {
+  const { report, agentMs } = input
+  if (episode.phase !== 'stopping' || report.kind === 'aborted' || !isDuration(agentMs))
+    return false
+  const modelMs = episode.current?.clock.modelMs ?? 0
+  return agentMs - modelMs < timeoutsOf(run, episode).agent
 }
 
 function decideAgentReport(decision: Decision, episode: Episode, input: InputOf<'reported'>): void {
   const { report } = input
-  const body = bodyOf(input)
+  const body = bodyOf(decision, input)
   if (report.kind === 'returned') {
     agentReturned(decision, episode, report, body)
   } else if (report.kind === 'model_failed') {
@@ -146,10 +157,11 @@ function decideGradeReport(decision: Decision, episode: Episode, input: InputOf<
   }
 }
 
-function bodyOf(input: InputOf<'reported'>): ReportBody {
+function bodyOf({ run }: Decision, input: InputOf<'reported'>): ReportBody {
   const { agentMs, modelMs, flags, artifacts } = input
   return {
-    ...(isDuration(agentMs) ? { agentMs } : {}),
+    // A program's clock is the run's own: it stands still while the daemon is away.
+    ...(isDuration(agentMs) && run.policy.stopMs === 0 ? { agentMs } : {}),
     ...(isDuration(modelMs) ? { modelMs } : {}),
     ...(flags && flags.length > 0 ? { flags } : {}),
     ...(artifacts && artifacts.length > 0

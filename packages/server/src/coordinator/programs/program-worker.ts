@@ -3,7 +3,7 @@ import type { WorkerEventFromServer, WorkerReport } from '@sandlot/protocol'
 import type { ModelCall } from '../../node/port.ts'
 import { attemptOfLease, leaseId, programWorkerId } from '../ids.ts'
 import { COORDINATOR_LIMITS } from '../limits.ts'
-import type { WorkerStream } from '../port.ts'
+import type { WorkerEvent, WorkerStream } from '../port.ts'
 import type { SandboxWork } from '../sandboxes.ts'
 import type { WorkerStreams } from '../worker-streams.ts'
 import { type ProgramEnd, type ProgramLease, runProgram } from './run-program.ts'
@@ -97,15 +97,9 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
     }
   }
 
-  function say({ lease, token, end, modelFailed, stop }: Held) {
-    if (closed || end === undefined) return
-    const { artifacts } = end
-    // Whatever the program made of it, the model did not answer.
-    const report: WorkerReport =
-      modelFailed === undefined || stop.signal.aborted
-        ? end.report
-        : { kind: 'model_failed', cause: [modelFailed] }
-    stream?.receive({ kind: 'report', lease, token, report, artifacts: [...artifacts], flags: [] })
+  function say(mine: Held) {
+    const event = reportOf(mine)
+    if (!closed && event) stream?.receive(event)
   }
 
   function renew() {
@@ -139,6 +133,22 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
       closed = true
       cancelRenewal()
     },
+  }
+}
+
+/** What is said of one that has ended. */
+function reportOf({ lease, token, end, modelFailed, stop }: Held): WorkerEvent | undefined {
+  if (end === undefined) return undefined
+  const { artifacts, agentMs } = end
+  // Whatever the program made of it, the model did not answer. One that was ended for its time has met that.
+  const wasEnded = stop.signal.aborted && agentMs === undefined
+  const report: WorkerReport =
+    modelFailed === undefined || wasEnded
+      ? end.report
+      : { kind: 'model_failed', cause: [modelFailed] }
+  return {
+    ...{ kind: 'report', lease, token, report, artifacts: [...artifacts], flags: [] },
+    ...(agentMs === undefined ? {} : { agentMs }),
   }
 }
 

@@ -31,6 +31,8 @@ export interface ProgramLease extends AttemptAddress {
 export interface ProgramEnd {
   readonly report: WorkerReport
   readonly artifacts: readonly Artifact[]
+  /** What a command took that ended by itself: its time may go by until that can be told. */
+  readonly agentMs?: number
 }
 
 /**
@@ -92,7 +94,11 @@ async function run(
       stdout: OUTPUT_ARTIFACTS.agentStdout,
       stderr: OUTPUT_ARTIFACTS.agentStderr,
     })
-    return { report: await reportOf(work, { sandbox, ended, source, stop }), artifacts }
+    const report = await reportOf(work, { sandbox, ended, source })
+    return {
+      ...{ report, artifacts },
+      ...(!ended.killed ? { agentMs: Math.round(ended.durationMs) } : {}),
+    }
   } finally {
     running = false
     stop.removeEventListener('abort', onStop)
@@ -128,13 +134,12 @@ async function reportOf(
     readonly ended: NodeExecEnd
     /** Where the verdict is; absent where there is a grader. */
     readonly source: RewardSource | undefined
-    readonly stop: AbortSignal
   },
 ): Promise<WorkerReport> {
-  const { sandbox, ended, source, stop } = after
+  const { sandbox, ended, source } = after
   const { exitCode, signal: endedBy, durationMs } = ended
   const dataJson = JSON.stringify({ exitCode, signal: endedBy, durationMs: Math.round(durationMs) })
-  if (stop.aborted) return { kind: 'returned', dataJson }
+  if (ended.killed) return { kind: 'returned', dataJson }
   if (source === undefined) {
     // A signal is the policy's own doing, and so is every other code: what is there is graded.
     if (exitCode === null || hasRun(ended)) return { kind: 'returned', dataJson }
