@@ -1,5 +1,6 @@
 import { GuestError } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { toSandlotError } from './failure.ts'
 
 test.each([
@@ -12,4 +13,9 @@ test.each([
   [new GuestError('is_directory', 'it is a directory'), 'it is a directory'],
 ])('a failed system call says why, once', (error, message) => {
   expect(toSandlotError(error).message).toBe(message)
+})
+
+test('what is stored and can’t be read is no mistake of the caller’s', () => {
+  const { error } = z.array(z.string()).safeParse({})
+  expect(toSandlotError(error)).toMatchObject({ code: 'internal', cause: error })
 })

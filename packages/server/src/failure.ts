@@ -1,6 +1,6 @@
 import { getSystemErrorMessage } from 'node:util'
 import { EngineError, type EngineErrorCode } from '@sandlot/engine'
-import { type ErrorCode, invalidRequest, SandlotError } from '@sandlot/protocol'
+import { type ErrorCode, SandlotError } from '@sandlot/protocol'
 import { ConnectionLost, StreamCancelled, StreamOver } from '@sandlot/protocol/frames'
 import {
   DriverError,
@@ -12,7 +12,6 @@ import {
   ImageError,
   type ImageErrorCode,
 } from '@sandlot/runtime'
-import { ZodError } from 'zod'
 
 /** Any failure as one that a caller may meet. What nobody foresaw is `internal`, and its own message stays in the log. */
 export function toSandlotError(error: unknown): SandlotError {
@@ -41,7 +40,6 @@ export function toSandlotError(error: unknown): SandlotError {
     return new SandlotError(IMAGE_CODES[error.code], message, { hint, ...known, cause: error })
   }
   if (error instanceof EngineError) return fromEngine(error)
-  if (error instanceof ZodError) return invalidRequest('the request', error)
   if (error instanceof StreamCancelled) return new SandlotError('cancelled', error.message)
   if (error instanceof ConnectionLost || error instanceof StreamOver) {
     return new SandlotError('cancelled', 'the client is gone', { cause: error })
