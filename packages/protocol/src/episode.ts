@@ -60,7 +60,7 @@ export const attemptProgress = z.object({
   policyVersion: z.number(),
   /** Of the phases that are over. */
   phases: attemptPhases,
-  /** Who works on it, and when that one was heard last. */
+  /** Who works on it, and when that one was heard last; null: nobody yet, or the daemon, which runs programs itself. */
   worker: z
     .object({
       name: z.string(),

@@ -103,7 +103,6 @@ function policyOf(setting: PoolSetting) {
     {
       concurrency: setting.concurrency,
       timeout: { create: DAY_MS, agent: DAY_MS, model: DAY_MS, grade: DAY_MS },
-      retry: { infra: 100, model: 100 },
       ...(setting.ahead === null ? {} : { ahead: setting.ahead }),
       ...(setting.group ? { group: setting.group } : {}),
       ...(setting.hedge ? { hedge: setting.hedge } : {}),

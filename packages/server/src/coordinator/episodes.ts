@@ -65,7 +65,13 @@ export async function getEpisode(log: Log, found: FoundRun, name: string): Promi
   const index = episodeIndex(record.id, name)
   const run = live?.actor.run
   const episode = run && findLive(run, name, index)
-  if (run && episode) return standingOf(run, episode)
+  if (run && episode) {
+    const standing = standingOf(run, episode)
+    if (record.specification.program === undefined) return standing
+    // The daemon itself, of which there is nothing to hear.
+    const progress = standing.progress.map((each) => ({ ...each, worker: null }))
+    return { ...standing, progress }
+  }
   const ended = run && findUnrecorded(run, name)
   if (ended) return viewOfRow(ended, null)
   const row = await findRow(log, record, {
