@@ -114,7 +114,8 @@ await story('images that are built in steps', { pool: 2 }, (given) => {
 
   test('are built once, however many ask', async () => {
     const mark = fresh()
-    const image = base().run(`echo ${mark}; cat /proc/sys/kernel/random/uuid > /once`)
+    // Who comes while it runs hears what it says from then on.
+    const image = base().run(`sleep 3; echo ${mark}; cat /proc/sys/kernel/random/uuid > /once`)
     const logs = [[], []] as string[][]
     const [one, other] = await Promise.all(
       logs.map((lines) =>
