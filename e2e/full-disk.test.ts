@@ -22,10 +22,18 @@ const images = [await pythonImage()]
 
 await story('a full disk of the daemon', { pool: 0, dataBytes: DATA_BYTES, images }, (given) => {
   const inside = (...path: string[]) => join(given.daemon.dataDirectory, ...path)
-  const fill = async (leave: number) => {
-    const { bavail, bsize } = await statfs(given.daemon.dataDirectory)
-    const size = bavail * bsize - leave
-    if (size > 0) await execute('fallocate', ['-l', String(size), inside('ballast')])
+  /** The daemon may write between the look at what is free and the taking of it. */
+  const fill = async (leave: number): Promise<void> => {
+    await until('the disk is filled', async () => {
+      await rm(inside('ballast'), { force: true })
+      const { bavail, bsize } = await statfs(given.daemon.dataDirectory)
+      const size = bavail * bsize - leave
+      const filling = size > 0 ? execute('fallocate', ['-l', `${size}`, inside('ballast')]) : null
+      return await Promise.resolve(filling).then(
+        () => true,
+        () => false,
+      )
+    })
   }
   /** At once, and to the last byte, whatever else is being written. */
   const fillUp = () => {
