@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { createRandom } from '@sandlot/core/random'
 import type { ResultRow } from '@sandlot/protocol'
 import { type Run, Sandlot, SandlotError } from 'sandlot'
 import type { Bench, BenchContext } from '../bench.ts'
@@ -8,7 +9,6 @@ import { type ChaosDriver, chaosTasks } from '../chaos/behaviours.ts'
 import { ClientProcess } from '../chaos/client-process.ts'
 import { type Kills, killAtRandom } from '../chaos/killer.ts'
 import { describeMatrix, type Verdicts, verdictsOf } from '../chaos/matrix.ts'
-import { randomBy } from '../chaos/random.ts'
 import type { ChaosWork } from '../chaos/work.ts'
 import { chaosSeed } from '../config.ts'
 import { BenchDaemon, type DaemonSetting, daemonSetting } from '../daemon/daemon.ts'
@@ -51,7 +51,7 @@ async function chaosOn(
   seed: number,
   { episodes, concurrency, agentMs }: Scale,
 ): Promise<readonly Measured[]> {
-  const random = randomBy(seed)
+  const random = createRandom(seed).next
   const tasks = chaosTasks(driver, episodes, random)
   const { id: from } = await context.image()
   const setting = await settingOf(context, driver)

@@ -1,11 +1,10 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
-import { openSqliteEngine, systemClock } from '@sandlot/engine'
+import { systemClock } from '@sandlot/engine'
 import { completeResources, newId } from '@sandlot/protocol'
-import { FakeDriver, type FakeDriverOptions, FakeMachine, openImageStore } from '@sandlot/runtime'
+import { FakeDriver, type FakeDriverOptions, FakeMachine } from '@sandlot/runtime'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { testDirectories } from '../testing/daemon.ts'
-import { smallTar } from '../testing/tar.ts'
+import { openStores } from '../testing/stores.ts'
 import { Checkpoints } from './checkpoints.ts'
 import type { Entry } from './entry.ts'
 import { Node } from './node.ts'
@@ -17,12 +16,7 @@ const WAIT = { waitMs: 0, signal: new AbortController().signal }
 /** A node with room for one sandbox, on a machine that outlives its daemons. */
 async function setup(options: FakeDriverOptions = {}) {
   const stack = new AsyncDisposableStack()
-  const { dataDirectory: directory } = stack.use(await testDirectories())
-  const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
-  const tar = await engine.blobs.put(smallTar('a', 'b'))
-  const openBlob = async () => (await engine.blobs.open(tar.digest)).body
-  const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
-  const image = await images.build({ kind: 'tar', blob: tar.digest })
+  const { directory, engine, images, image } = await openStores(stack)
   const machine = new FakeMachine()
   const checkpointDirectory = `${directory}/checkpoints`
   const clock = { ...systemClock, ahead: 0, now: () => systemClock.now() + clock.ahead }

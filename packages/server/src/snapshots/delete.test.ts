@@ -1,12 +1,13 @@
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Engine, openSqliteEngine } from '@sandlot/engine'
+import type { Engine } from '@sandlot/engine'
 import { newId, type SandboxView, type SnapshotKind, type SnapshotView } from '@sandlot/protocol'
-import { type ImageStore, openImageStore } from '@sandlot/runtime'
+import type { ImageStore } from '@sandlot/runtime'
 import { expect, test } from 'vitest'
 import { Checkpoints } from '../node/checkpoints.ts'
-import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
+import { startTestDaemon, type TestDaemon } from '../testing/daemon.ts'
 import { GatedDriver } from '../testing/gated-driver.ts'
+import { openStores } from '../testing/stores.ts'
 import { smallTar } from '../testing/tar.ts'
 import type { SnapshotRecord } from './record.ts'
 import { Snapshots } from './snapshots.ts'
@@ -63,12 +64,9 @@ interface Parts extends AsyncDisposable {
 /** What snapshots stand on, with an image. */
 async function opened(): Promise<Parts> {
   await using stack = new AsyncDisposableStack()
-  const { dataDirectory: directory } = stack.use(await testDirectories())
-  const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
-  const { digest: blob } = await engine.blobs.put(smallTar('a', 'b'))
-  const openBlob = async () => (await engine.blobs.open(blob)).body
-  const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
-  const { id: image } = await images.build({ kind: 'tar', blob })
+  const stores = await openStores(stack)
+  const { directory, engine, images } = stores
+  const { id: image } = stores.image
   const checkpoints = new Checkpoints(`${directory}/checkpoints`)
   const open = (seenBy = (each: ImageStore) => each) =>
     Snapshots.open({

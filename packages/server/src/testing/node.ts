@@ -1,25 +1,18 @@
-import { openSqliteEngine, systemClock } from '@sandlot/engine'
+import { systemClock } from '@sandlot/engine'
 import { completeResources, newId } from '@sandlot/protocol'
-import { FakeDriver, type FakeDriverOptions, openImageStore } from '@sandlot/runtime'
+import { FakeDriver, type FakeDriverOptions } from '@sandlot/runtime'
 import { pino } from 'pino'
 import { Checkpoints } from '../node/checkpoints.ts'
 import { Node, type NodeOptions } from '../node/node.ts'
 import type { AcquireRequest } from '../node/port.ts'
-import { testDirectories } from './daemon.ts'
-import { smallTar } from './tar.ts'
+import { openStores } from './stores.ts'
 
 /** A node on a driver in memory, as a coordinator sees it. */
 export async function openNode(
   options: FakeDriverOptions & { readonly node?: Partial<NodeOptions> } = {},
 ) {
   const stack = new AsyncDisposableStack()
-  const { dataDirectory: directory } = stack.use(await testDirectories())
-  const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
-  const openBlob = async () => (await engine.blobs.open(tar.digest)).body
-  const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
-  const bytes = smallTar('a', 'b')
-  const tar = await engine.blobs.put(bytes)
-  const image = await images.build({ kind: 'tar', blob: tar.digest })
+  const { directory, engine, images, image, bytes } = await openStores(stack)
   const driver = new FakeDriver(options)
   const given: NodeOptions = {
     node: 'here',

@@ -1,17 +1,15 @@
-import { openSqliteEngine } from '@sandlot/engine'
 import { completeResources, newId } from '@sandlot/protocol'
-import { FakeDriver, FakeMachine, openImageStore } from '@sandlot/runtime'
+import { FakeDriver, FakeMachine } from '@sandlot/runtime'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createManualClock } from '../coordinator/simulated/clock.ts'
+import { createManualClock, type ManualClock } from '../coordinator/simulated/clock.ts'
 import { decodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import { Checkpoints } from '../node/checkpoints.ts'
 import type { Entry } from '../node/entry.ts'
 import { Node } from '../node/node.ts'
 import type { AcquireRequest } from '../node/port.ts'
-import { testDirectories } from '../testing/daemon.ts'
-import { smallTar } from '../testing/tar.ts'
+import { openStores } from '../testing/stores.ts'
 import { until } from '../testing/until.ts'
 import { idleOf, linesOf, totalOf } from './report.ts'
 
@@ -23,14 +21,17 @@ const GONE = { cpuMs: 0, networkBytes: 0 }
 /** A machine that outlives its daemons, and a clock that the test drives. */
 async function setup({ pool = 0, createMs = 0 } = {}) {
   const stack = new AsyncDisposableStack()
-  const { dataDirectory: directory } = stack.use(await testDirectories())
-  const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
-  const tar = await engine.blobs.put(smallTar('a', 'b'))
-  const openBlob = async () => (await engine.blobs.open(tar.digest)).body
-  const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
-  const image = await images.build({ kind: 'tar', blob: tar.digest })
+  const { directory, engine, images, image } = await openStores(stack)
   const machine = new FakeMachine()
-  const clock = createManualClock(Date.parse('2026-03-01T10:00:00Z'))
+  const manual = createManualClock(Date.parse('2026-03-01T10:00:00Z'))
+  let beatsPlanned = 0
+  const clock: ManualClock = {
+    ...manual,
+    after(delayMs, callback) {
+      if (delayMs === BEAT_MS) beatsPlanned += 1
+      return manual.after(delayMs, callback)
+    },
+  }
   const opened: { driver?: FakeDriver } = {}
   const open = async () => {
     const driver = new FakeDriver({
@@ -59,6 +60,7 @@ async function setup({ pool = 0, createMs = 0 } = {}) {
   /** Time passes beat by beat, each of them to its end. */
   const live = async (ms: number) => {
     for (let left = ms; left > 0; left -= BEAT_MS) {
+      const planned = beatsPlanned
       clock.advance(Math.min(left, BEAT_MS))
       if (left < BEAT_MS) return
       const nowMs = clock.now()
@@ -67,7 +69,7 @@ async function setup({ pool = 0, createMs = 0 } = {}) {
         return alive !== undefined && Number(decodeJson(alive.value)) === nowMs
       })
       // The next beat is planned once this one is over.
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await until(() => beatsPlanned > planned)
     }
   }
   const lines = (node: Node) => node.meter.ledger.lines(0, clock.now() + 3_600_000)
