@@ -79,6 +79,8 @@ async function chaosOn(
   const startedMs = performance.now()
   const run = await runOf(reader, work.run, context.signal)
   const killing = killAtRandom(targets, random, AbortSignal.any([over.signal, context.signal]))
+  // It may fail before anybody waits for it.
+  killing.catch(() => undefined)
   // A daemon that is just being started again must not come up behind the cleaning.
   context.scope.defer(async () => {
     over.abort()
@@ -94,7 +96,7 @@ async function chaosOn(
   await daemon[Symbol.asyncDispose]()
   const left = [...alive.map(({ id }) => `sandbox ${id}`), ...(await leftovers(setting))]
   const verdicts = verdictsOf(tasks, recorded)
-  tell(context, driver, verdicts, left)
+  tell(context, driver, { verdicts, left, kills })
   const twice = read.length - new Set(read.map(({ key }) => key)).size
   return figuresOf(driver, { verdicts, twice, left, kills, seed, wallMs, count: recorded.length })
 }
@@ -128,13 +130,16 @@ async function runOf(reader: Sandlot, name: string, signal: AbortSignal): Promis
 function tell(
   { note }: BenchContext,
   driver: ChaosDriver,
-  verdicts: Verdicts,
-  left: readonly string[],
+  { verdicts, left, kills }: { verdicts: Verdicts; left: readonly string[]; kills: Kills },
 ): void {
-  note(`chaos: truth against report on ${driver}`)
+  note(`chaos: truth against report on ${driver}; ${killedOf(kills)}`)
   for (const line of describeMatrix(verdicts)) note(`  ${line}`)
   for (const line of verdicts.wrong) note(`chaos: wrong: ${line}`)
   for (const line of left) note(`chaos: left: ${line}`)
+}
+
+function killedOf({ daemon, client, sandbox }: Kills): string {
+  return `killed: daemon ${daemon} ×, clients ${client} ×, sandboxes ${sandbox} ×`
 }
 
 function figuresOf(
@@ -157,10 +162,8 @@ function figuresOf(
     target: { of: 'value', atMost: 0 },
     ...(note === undefined ? {} : { note }),
   })
-  const { daemon, client, sandbox } = kills
-  const killed = `killed: daemon ${daemon} ×, clients ${client} ×, sandboxes ${sandbox} ×`
   return [
-    none('wrong', verdicts.wrong.length, `of ${count} episodes, seed ${seed}; ${killed}`),
+    none('wrong', verdicts.wrong.length, `of ${count} episodes, seed ${seed}; ${killedOf(kills)}`),
     none('fabricated', verdicts.fabricated.length, 'zeros of episodes that did not earn one'),
     none('lost', verdicts.lost.length),
     none('doubled', verdicts.doubled.length + twice),
