@@ -12,7 +12,7 @@ export async function openNode(
   options: FakeDriverOptions & { readonly node?: Partial<NodeOptions> } = {},
 ) {
   const stack = new AsyncDisposableStack()
-  const { directory, engine, images, image, bytes } = await openStores(stack)
+  const { directory, engine, images, image } = await openStores(stack)
   const driver = new FakeDriver(options)
   const given: NodeOptions = {
     node: 'here',

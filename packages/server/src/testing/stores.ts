@@ -7,10 +7,9 @@ import { smallTar } from './tar.ts'
 export async function openStores(stack: AsyncDisposableStack) {
   const { dataDirectory: directory } = stack.use(await testDirectories())
   const engine = stack.use(await openSqliteEngine({ directory: `${directory}/engine` }))
-  const bytes = smallTar('a', 'b')
-  const tar = await engine.blobs.put(bytes)
+  const tar = await engine.blobs.put(smallTar('a', 'b'))
   const openBlob = async () => (await engine.blobs.open(tar.digest)).body
   const images = stack.use(await openImageStore({ directory: `${directory}/images`, openBlob }))
   const image = await images.build({ kind: 'tar', blob: tar.digest })
-  return { directory, engine, images, image, bytes }
+  return { directory, engine, images, image }
 }
