@@ -76,6 +76,9 @@ export type ConnectRequest = z.infer<typeof connectRequest>
 /** As a client may write it: durations as text. */
 export type ConnectRequestInput = z.input<typeof connectRequest>
 export type ConnectOp = ConnectRequest['op']
+export const CONNECT_OPS: readonly ConnectOp[] = connectRequest.options.map(
+  ({ shape }) => shape.op.value,
+)
 
 /** A worker's right to one phase of an attempt, until its deadline or a missed heartbeat. */
 export const lease = z.object({

@@ -24,6 +24,18 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Set SANDLOT_API_KEY, or run on the machine of the daemon, where its key is found by itself.',
   },
+  token_expired: {
+    status: 401,
+    fault: 'caller',
+    retry: false,
+    hint: 'Ask for a new one where this one came from; `expires` says how long it lasts.',
+  },
+  token_invalid: {
+    status: 401,
+    fault: 'caller',
+    retry: false,
+    hint: 'Copy it whole, with nothing changed. It is good for one purpose, at the daemon that gave it.',
+  },
   forbidden: {
     status: 403,
     fault: 'caller',

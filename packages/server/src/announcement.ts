@@ -1,10 +1,11 @@
-import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandlotError } from '@sandlot/protocol'
 import { z } from 'zod'
 import { newKey } from './http/keys.ts'
+import { keptSecret } from './kept-secret.ts'
 import { SERVER_LIMITS } from './limits.ts'
+import { writeWhole } from './write-whole.ts'
 
 /** `<runDirectory>/daemon.json`: where the daemon of this machine answers. */
 export const announcement = z.object({
@@ -88,23 +89,9 @@ export async function readAnnouncement(runDirectory: string): Promise<Announceme
 }
 
 /** The key for everybody on this machine who may read the data directory: made once, mode 0600. */
-export async function localKey(dataDirectory: string): Promise<string> {
-  const path = join(dataDirectory, 'key')
-  const present = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return ''
-    throw error
-  })
-  const key = present.trim()
-  if (key.length >= KEY_LENGTH_MIN) {
-    await chmod(path, 0o600)
-    return key
-  }
-  const fresh = newKey()
-  await writeWhole(path, `${fresh}\n`, 0o600)
-  return fresh
+export function localKey(dataDirectory: string): Promise<string> {
+  return keptSecret(join(dataDirectory, 'key'), newKey)
 }
-
-const KEY_LENGTH_MIN = 32
 
 /** @throws SandlotError `invalid_request` where the directory can't be made */
 export async function makeDirectory(path: string, mode: number): Promise<void> {
@@ -116,11 +103,4 @@ export async function makeDirectory(path: string, mode: number): Promise<void> {
       cause: error,
     })
   }
-}
-
-/** The file is there whole or as it was. */
-async function writeWhole(path: string, text: string, mode: number): Promise<void> {
-  const part = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.part`
-  await writeFile(part, text, { mode })
-  await rename(part, path)
 }

@@ -9,7 +9,7 @@
  */
 import { join } from 'node:path'
 import { type Engine, systemClock } from '@sandlot/engine'
-import { type ImageStore, openImageStore } from '@sandlot/runtime'
+import { openImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import {
   announce,
@@ -19,53 +19,29 @@ import {
   RUN_DIRECTORY_MODE,
 } from './announcement.ts'
 import { collectUnused } from './blobs/collect-unused.ts'
-import { blobHandlers } from './blobs/handlers.ts'
 import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
-import { type Session, serveSocket } from './connect/session.ts'
-import { type Sockets, serveUpgrades } from './connect/upgrade.ts'
 import { Coordinator } from './coordinator/coordinator.ts'
 import { openDriver } from './driver.ts'
 import { fromRuntime } from './failure.ts'
-import { queueHandlers } from './functions/handlers.ts'
 import { Queues } from './functions/queues.ts'
 import { sandboxContainers } from './functions/sandbox-container.ts'
 import { halfOfDisk } from './half-of-disk.ts'
-import { healthHandler } from './health.ts'
-import type { Handlers } from './http/call.ts'
-import { Idempotency } from './http/idempotency.ts'
-import { KeyRing } from './http/keys.ts'
-import { type Listening, listen } from './http/listen.ts'
-import { mountRoutes } from './http/mount.ts'
-import { type Answered, logRequest } from './http/request-log.ts'
-import { ClientFunctions, functionHandlers } from './images/client-functions.ts'
-import { imageHandlers } from './images/handlers.ts'
+import { Signer } from './http/signed.ts'
 import { hasImageBlob, openImageBlob } from './images/image-blobs.ts'
 import { stepMachines } from './images/step-machines.ts'
 import { openLog } from './log.ts'
-import { watch } from './metrics/gauges.ts'
-import { Metrics, metricsHandler } from './metrics/metrics.ts'
+import { Metrics } from './metrics/metrics.ts'
 import { timedEngine } from './metrics/timed-engine.ts'
 import { Checkpoints } from './node/checkpoints.ts'
 import { Node } from './node/node.ts'
 import { nodeSettings } from './node/settings.ts'
+import { openApi } from './open-api.ts'
 import { openEngine } from './open-engine.ts'
 import { openSaved } from './open-saved.ts'
-import { runHandlers } from './runs/handlers.ts'
-import { execHandlers } from './sandboxes/execs.ts'
-import { fileHandlers } from './sandboxes/files.ts'
-import { lifeHandlers } from './sandboxes/life.ts'
-import { memoryHandlers } from './sandboxes/memory.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
-import { forkFilesystem } from './snapshots/fork.ts'
-import { snapshotHandlers } from './snapshots/handlers.ts'
 import { forgetKept } from './snapshots/keeper.ts'
-import type { Snapshots } from './snapshots/snapshots.ts'
 import { watchStalls } from './stall-watch.ts'
-import type { StartPoints } from './start-points.ts'
-import { templateHandlers } from './templates/handlers.ts'
-import type { Templates } from './templates/templates.ts'
-import { usageHandlers } from './usage/handlers.ts'
 
 export interface Daemon {
   readonly url: string
@@ -110,8 +86,9 @@ async function started(input: DaemonInput): Promise<Daemon> {
   await checkRunDirectory(runDirectory)
   const engine = timedEngine(opened, (primitive, ms) => metrics.committed(primitive, ms))
   const apiKey = await localKey(dataDirectory)
+  const signer = await Signer.open(dataDirectory, systemClock.now)
   const parts = await openParts({ options, log, metrics, engine, starting })
-  const api = await openApi({ ...parts, options, log, metrics, engine, apiKey })
+  const api = await openApi({ ...parts, options, log, metrics, engine, apiKey, signer })
   const { listening, sockets } = api
   parts.endpoint.url = listening.url
   const { node, coordinator, queues, serving } = parts
@@ -227,74 +204,4 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     driver: driver.name,
     serving: new Serving(),
   }
-}
-
-/** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
-async function openApi(
-  given: Given & {
-    readonly apiKey: string
-    readonly images: ImageStore
-    readonly templates: Templates
-    readonly snapshots: Snapshots
-    readonly startPoints: StartPoints
-    readonly node: Node
-    readonly coordinator: Coordinator
-    readonly queues: Queues
-    readonly serving: Serving
-  },
-): Promise<{ readonly listening: Listening; readonly sockets: Sockets }> {
-  const { options, log, metrics, engine, images, startPoints, node, coordinator, serving } = given
-  const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
-  const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
-  const keeperOf = (image: string) =>
-    given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
-  const functions = new ClientFunctions()
-  const handlers: Handlers = {
-    ...healthHandler(serving),
-    ...metricsHandler(metrics),
-    ...lifeHandlers(node, startPoints, systemClock),
-    ...memoryHandlers({
-      node,
-      clock: systemClock,
-      forkFiles: (call, original, copies) => forkFilesystem(saved, call, original, copies),
-    }),
-    ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
-    ...fileHandlers(node),
-    ...imageHandlers(images, functions, startPoints, keeperOf),
-    ...templateHandlers(given.templates, functions),
-    ...functionHandlers(functions),
-    ...snapshotHandlers(saved),
-    ...blobHandlers(engine),
-    ...runHandlers(coordinator, startPoints),
-    ...usageHandlers(node, systemClock),
-    ...queueHandlers(given.queues, startPoints),
-  }
-  const onAnswered = (answered: Answered) => {
-    metrics.answered(answered)
-    logRequest(log, answered)
-  }
-  const idempotency = new Idempotency(engine)
-  const app = mountRoutes({
-    handlers,
-    keys,
-    idempotency,
-    serving,
-    access: options,
-    log,
-    isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
-    onAnswered,
-  })
-  const listening = await listen(app, options)
-  const onEnded: Session['onEnded'] = (op, error) => metrics.streamEnded(op, error?.code ?? 'ok')
-  const sockets = serveUpgrades({
-    server: listening.server,
-    keys,
-    access: options,
-    serving,
-    onSocket: (socket, caller) =>
-      serveSocket(socket, { caller, node, coordinator, serving, log, onEnded }),
-  })
-  const { queues } = given
-  watch(metrics.registry, { node, coordinator, queues, serving, sockets: () => sockets.count })
-  return { listening, sockets }
 }

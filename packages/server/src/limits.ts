@@ -35,6 +35,16 @@ export const SERVER_LIMITS = {
   keptAnswerBytes: 128 * 2 ** 10,
   /** Keys of the API. */
   keys: 1_000,
+  /** A shorter line in a file of a secret is only a part of one. */
+  secretLengthMin: 32,
+  /** A signed token with all that it says; it must fit a URL. */
+  signedBytes: 4 * 2 ** 10,
+  /** The longest life of what is signed. */
+  signedFileMs: 7 * 24 * 60 * 60_000,
+  signedPortMs: 7 * 24 * 60 * 60_000,
+  signedSandboxMs: 24 * 60 * 60_000,
+  /** How often it is looked which connections have lost their right. */
+  rightsEveryMs: 1_000,
 
   /** Open files of one process in a sandbox. */
   nofile: 16_384,

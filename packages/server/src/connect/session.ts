@@ -11,6 +11,8 @@ import type { WebSocket } from 'ws'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import { toSandlotError } from '../failure.ts'
 import type { Caller } from '../http/keys.ts'
+import type { Rights } from '../http/rights.ts'
+import { requireOpReach } from '../http/sandbox-token.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Node } from '../node/node.ts'
 import type { Serving } from '../serving.ts'
@@ -27,6 +29,7 @@ import { worker } from './worker.ts'
 /** What the requests of one connection work with. */
 export interface Session {
   readonly caller: Caller
+  readonly rights: Rights
   readonly node: Node
   readonly coordinator: CoordinatorPort
   readonly serving: Serving
@@ -113,6 +116,8 @@ async function serveStream(
   const operation = OPERATIONS[parsed.data.op] as Operation<ConnectRequest['op']>
   let error: SandlotError | undefined
   try {
+    session.rights.check(session.caller)
+    requireOpReach(session.caller, parsed.data)
     stream.result(await operation(stream, parsed.data, session))
   } catch (thrown) {
     error = toSandlotError(thrown)

@@ -4,14 +4,15 @@ import { ROUTES, SandlotError } from '@sandlot/protocol'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { type AccessRules, checkAccess } from '../http/access.ts'
 import { errorAnswer } from '../http/answer.ts'
-import { type Caller, type KeyRing, requireScope } from '../http/keys.ts'
+import { type Caller, requireScope } from '../http/keys.ts'
+import type { Rights } from '../http/rights.ts'
 import { scopeOf } from '../http/scopes.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Serving } from '../serving.ts'
 
 export interface UpgradeOptions {
   readonly server: Server
-  readonly keys: KeyRing
+  readonly rights: Rights
   readonly access: AccessRules
   readonly serving: Serving
   readonly onSocket: (socket: WebSocket, caller: Caller) => void
@@ -30,11 +31,19 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
     maxPayload: SERVER_LIMITS.messageBytes,
     perMessageDeflate: false,
   })
+  const callers = new WeakMap<WebSocket, Caller>()
+  const watching = setInterval(() => {
+    for (const socket of upgrader.clients) endUnlessRight(socket, callers, options.rights)
+  }, SERVER_LIMITS.rightsEveryMs)
+  watching.unref()
   options.server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     duplex.on('error', () => duplex.destroy())
     try {
       const caller = admit(request, options)
-      upgrader.handleUpgrade(request, duplex, head, (socket) => options.onSocket(socket, caller))
+      upgrader.handleUpgrade(request, duplex, head, (socket) => {
+        callers.set(socket, caller)
+        options.onSocket(socket, caller)
+      })
     } catch (error) {
       refuse(duplex, error)
     }
@@ -44,6 +53,7 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
       return upgrader.clients.size
     },
     close: () => {
+      clearInterval(watching)
       for (const socket of upgrader.clients) socket.close(GOING_AWAY, 'the daemon is stopping')
       upgrader.close()
     },
@@ -51,13 +61,29 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
 }
 
 const GOING_AWAY = 1001
+const POLICY_VIOLATION = 1008
 
-function admit(request: IncomingMessage, { keys, access, serving }: UpgradeOptions): Caller {
+/** A connection is let in once, and stays open for days: its key may be revoked meanwhile, its token expire. */
+function endUnlessRight(
+  socket: WebSocket,
+  callers: WeakMap<WebSocket, Caller>,
+  rights: Rights,
+): void {
+  const caller = callers.get(socket)
+  if (caller === undefined || socket.readyState !== socket.OPEN) return
+  try {
+    rights.check(caller)
+  } catch (error) {
+    socket.close(POLICY_VIOLATION, (error as SandlotError).message)
+  }
+}
+
+function admit(request: IncomingMessage, { rights, access, serving }: UpgradeOptions): Caller {
   checkAccess(request.headers, access)
   if (request.url?.split('?')[0] !== ROUTES.connect.path) {
     throw new SandlotError('route_unknown', 'there is no WebSocket at this path')
   }
-  const caller = keys.authenticate(request.headers.authorization)
+  const caller = rights.authenticate(request.headers.authorization)
   requireScope(caller, scopeOf('connect'))
   serving.checkStarted()
   return caller

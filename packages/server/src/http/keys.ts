@@ -11,10 +11,20 @@ export type Scope = (typeof SCOPES)[number]
 
 /** Who asks: a project and what its key allows. */
 export interface Caller {
-  /** Id of the key. */
+  /** Id of the key, or of the one in whose name a token was signed. */
   readonly key: string
   readonly project: string
   readonly scope: Scope
+  /** Only with a sandbox token (`sandbox-token.ts`): the one sandbox that it reaches, and nothing beside. */
+  readonly sandbox?: SandboxRight
+}
+
+/** A right to one sandbox: its commands and files. It ends with the sandbox, at its time, and with its lease where it has one. */
+export interface SandboxRight {
+  readonly id: string
+  /** The lease under which it was given. */
+  readonly lease?: string | undefined
+  readonly expiresAtMs: number
 }
 
 const keyRecord = z.object({
@@ -27,6 +37,8 @@ type KeyRecord = z.infer<typeof keyRecord>
 
 const PREFIX = 'key/'
 const LOCAL_ID = 'local'
+/** In whose name the daemon itself gives rights; there is no such key. */
+export const DAEMON_KEY = 'daemon'
 
 /**
  * The keys that are accepted. Stored are hashes alone (`kv key/<sha256>`), so that whoever reads the data directory's database
@@ -34,6 +46,7 @@ const LOCAL_ID = 'local'
  */
 export class KeyRing {
   readonly #keys = new Map<string, { readonly hash: Buffer; readonly record: KeyRecord }>()
+  readonly #ids = new Set<string>()
 
   /** Loads the keys and sees to it that `localKey` is one of them, with scope `admin` in project `default`. */
   static async open(engine: Engine, localKey: string, nowMs: number): Promise<KeyRing> {
@@ -81,16 +94,11 @@ export class KeyRing {
   }
 
   /**
-   * Who presents this `authorization` header.
+   * Whose key this is.
    * @throws SandlotError `unauthorized`
    */
-  authenticate(authorization: string | undefined): Caller {
-    if (authorization === undefined) throw new SandlotError('unauthorized', 'no key was sent')
-    const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1]
-    if (token === undefined) {
-      throw new SandlotError('unauthorized', 'the authorization header is not “Bearer KEY”')
-    }
-    const hash = hashOf(token)
+  callerOf(key: string): Caller {
+    const hash = hashOf(key)
     const found = this.#keys.get(hash.toString('hex'))
     if (!found || !timingSafeEqual(found.hash, hash)) {
       throw new SandlotError('unauthorized', 'the key is not known here')
@@ -99,7 +107,17 @@ export class KeyRing {
     return { key: id, project, scope }
   }
 
+  /**
+   * Whether the key of this id is still good: for what was let in by it, or given in its name.
+   * @throws SandlotError `unauthorized`
+   */
+  check(id: string): void {
+    if (id === DAEMON_KEY || this.#ids.has(id)) return
+    throw new SandlotError('unauthorized', 'the key behind this was revoked')
+  }
+
   #add(hash: string, record: KeyRecord): void {
+    this.#ids.add(record.id)
     this.#keys.set(hash, { hash: Buffer.from(hash, 'hex'), record })
   }
 }

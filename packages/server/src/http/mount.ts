@@ -20,14 +20,16 @@ import { type Answer, asLines, errorAnswer, jsonAnswer, sendAnswer, sendStream }
 import { readBytes, readJson } from './body.ts'
 import type { Bytes, BytesAnswer, Call, Handlers, HeadAnswer, TextAnswer } from './call.ts'
 import { type Idempotency, type Keyed, RequestDigest } from './idempotency.ts'
-import { type Caller, type KeyRing, requireScope } from './keys.ts'
+import { type Caller, requireScope } from './keys.ts'
 import { parseQuery } from './query.ts'
 import type { Answered } from './request-log.ts'
+import type { Rights } from './rights.ts'
+import { requireReach } from './sandbox-token.ts'
 import { BEGINS_WORK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
 
 export interface MountOptions {
   readonly handlers: Handlers
-  readonly keys: KeyRing
+  readonly rights: Rights
   readonly idempotency: Idempotency
   readonly serving: Serving
   readonly access: AccessRules
@@ -97,10 +99,11 @@ async function serve(
   const { incoming, outgoing } = context.env
   const route: Route = ROUTES[name]
   const caller = needsKey(name)
-    ? options.keys.authenticate(incoming.headers.authorization)
+    ? options.rights.authenticate(incoming.headers.authorization)
     : ANONYMOUS
   if (caller !== ANONYMOUS) {
     requireScope(caller, scopeOf(name))
+    requireReach(caller, name, context.req.param('id'))
     // Before all is recovered, an answer such as “unknown” could be wrong.
     options.serving.checkStarted()
   }
@@ -131,7 +134,7 @@ async function serve(
     return await respond(stream)
   }
   const request: Keyed = {
-    project: caller.project,
+    project: spaceOf(caller),
     key: idempotencyKey,
     method: incoming.method ?? '',
     target: incoming.url ?? '',
@@ -213,6 +216,11 @@ function readKey(incoming: IncomingMessage): string | undefined {
     )
   }
   return key
+}
+
+/** Where idempotency keys of a caller are its own: whoever has only a sandbox meets no key of the project. */
+function spaceOf({ project, sandbox }: Caller): string {
+  return sandbox === undefined ? project : `${project} ${sandbox.id}`
 }
 
 function isMutation(route: Route): boolean {

@@ -14,7 +14,7 @@ const LINES_MAX = 300
 /** What may be longer, and by how much: tables, of which one looks at a row; and the agent's transfers, both ways in one file. */
 const LONGER: Readonly<Record<string, number>> = {
   'native/agent/src/transfers.rs': 420,
-  'packages/protocol/src/errors.ts': 400,
+  'packages/protocol/src/errors.ts': 500,
   'packages/protocol/src/routes.ts': 450,
 }
 

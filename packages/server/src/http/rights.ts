@@ -1,0 +1,53 @@
+import { SandlotError } from '@sandlot/protocol'
+import type { Caller, KeyRing } from './keys.ts'
+import { callerOfToken, isSandboxToken } from './sandbox-token.ts'
+import type { Signer } from './signed.ts'
+
+export interface RightsOptions {
+  readonly keys: KeyRing
+  readonly signer: Signer
+  readonly now: () => number
+  /** Whether the lease that a sandbox token names still lives; answered from memory. Default: it isn't asked. */
+  readonly isLeaseAlive?: (lease: string, sandbox: string) => boolean
+}
+
+/** Who a request comes from, and whether that still holds. Nothing here does I/O. */
+export class Rights {
+  readonly #options: RightsOptions
+
+  constructor(options: RightsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Who presents this `authorization` header: `Bearer` and a key (`sk_…`) or a sandbox token (`st_…`).
+   * @throws SandlotError `unauthorized`, `token_invalid`, `token_expired`
+   */
+  authenticate(authorization: string | undefined): Caller {
+    if (authorization === undefined) throw new SandlotError('unauthorized', 'no key was sent')
+    const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1]
+    if (token === undefined) {
+      throw new SandlotError('unauthorized', 'the authorization header is not “Bearer KEY”')
+    }
+    const { keys, signer } = this.#options
+    if (!isSandboxToken(token)) return keys.callerOf(token)
+    const caller = callerOfToken(signer, token)
+    this.check(caller)
+    return caller
+  }
+
+  /**
+   * Whether a caller that was let in before may go on: for what stays open for long.
+   * @throws SandlotError `unauthorized` when its key was revoked or expired, `token_expired`, `lease_lost`
+   */
+  check({ key, sandbox }: Caller): void {
+    const { keys, now, isLeaseAlive } = this.#options
+    keys.check(key)
+    if (sandbox === undefined) return
+    const { id, lease, expiresAtMs } = sandbox
+    if (expiresAtMs <= now()) throw new SandlotError('token_expired', 'this sandbox token expired')
+    if (lease !== undefined && isLeaseAlive && !isLeaseAlive(lease, id)) {
+      throw new SandlotError('lease_lost', 'the lease of this sandbox token is over')
+    }
+  }
+}

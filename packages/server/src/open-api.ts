@@ -1,0 +1,119 @@
+import { type Engine, systemClock } from '@sandlot/engine'
+import type { ImageStore } from '@sandlot/runtime'
+import type { Logger } from 'pino'
+import { blobHandlers } from './blobs/handlers.ts'
+import type { DaemonOptions } from './config.ts'
+import { type Session, serveSocket } from './connect/session.ts'
+import { type Sockets, serveUpgrades } from './connect/upgrade.ts'
+import type { Coordinator } from './coordinator/coordinator.ts'
+import { queueHandlers } from './functions/handlers.ts'
+import type { Queues } from './functions/queues.ts'
+import { healthHandler } from './health.ts'
+import type { Handlers } from './http/call.ts'
+import { Idempotency } from './http/idempotency.ts'
+import { KeyRing } from './http/keys.ts'
+import { type Listening, listen } from './http/listen.ts'
+import { mountRoutes } from './http/mount.ts'
+import { type Answered, logRequest } from './http/request-log.ts'
+import { Rights } from './http/rights.ts'
+import type { Signer } from './http/signed.ts'
+import { ClientFunctions, functionHandlers } from './images/client-functions.ts'
+import { imageHandlers } from './images/handlers.ts'
+import { watch } from './metrics/gauges.ts'
+import { type Metrics, metricsHandler } from './metrics/metrics.ts'
+import type { Node } from './node/node.ts'
+import { runHandlers } from './runs/handlers.ts'
+import { execHandlers } from './sandboxes/execs.ts'
+import { fileHandlers } from './sandboxes/files.ts'
+import { lifeHandlers } from './sandboxes/life.ts'
+import { memoryHandlers } from './sandboxes/memory.ts'
+import type { Serving } from './serving.ts'
+import { forkFilesystem } from './snapshots/fork.ts'
+import { snapshotHandlers } from './snapshots/handlers.ts'
+import type { Snapshots } from './snapshots/snapshots.ts'
+import type { StartPoints } from './start-points.ts'
+import { templateHandlers } from './templates/handlers.ts'
+import type { Templates } from './templates/templates.ts'
+import { usageHandlers } from './usage/handlers.ts'
+
+/** What the API speaks for. */
+export interface ApiParts {
+  readonly options: DaemonOptions
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly engine: Engine
+  /** The local key. */
+  readonly apiKey: string
+  readonly signer: Signer
+  readonly images: ImageStore
+  readonly templates: Templates
+  readonly snapshots: Snapshots
+  readonly startPoints: StartPoints
+  readonly node: Node
+  readonly coordinator: Coordinator
+  readonly queues: Queues
+  readonly serving: Serving
+}
+
+export interface Api {
+  readonly listening: Listening
+  readonly sockets: Sockets
+}
+/** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
+export async function openApi(given: ApiParts): Promise<Api> {
+  const { options, log, metrics, engine, images, startPoints, node, coordinator, serving } = given
+  const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
+  const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
+  const rights = new Rights({ keys, signer: given.signer, now: systemClock.now })
+  const keeperOf = (image: string) =>
+    given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
+  const functions = new ClientFunctions()
+  const handlers: Handlers = {
+    ...healthHandler(serving),
+    ...metricsHandler(metrics),
+    ...lifeHandlers(node, startPoints, systemClock),
+    ...memoryHandlers({
+      node,
+      clock: systemClock,
+      forkFiles: (call, original, copies) => forkFilesystem(saved, call, original, copies),
+    }),
+    ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
+    ...fileHandlers(node),
+    ...imageHandlers(images, functions, startPoints, keeperOf),
+    ...templateHandlers(given.templates, functions),
+    ...functionHandlers(functions),
+    ...snapshotHandlers(saved),
+    ...blobHandlers(engine),
+    ...runHandlers(coordinator, startPoints),
+    ...usageHandlers(node, systemClock),
+    ...queueHandlers(given.queues, startPoints),
+  }
+  const onAnswered = (answered: Answered) => {
+    metrics.answered(answered)
+    logRequest(log, answered)
+  }
+  const idempotency = new Idempotency(engine)
+  const app = mountRoutes({
+    handlers,
+    rights,
+    idempotency,
+    serving,
+    access: options,
+    log,
+    isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
+    onAnswered,
+  })
+  const listening = await listen(app, options)
+  const onEnded: Session['onEnded'] = (op, error) => metrics.streamEnded(op, error?.code ?? 'ok')
+  const sockets = serveUpgrades({
+    server: listening.server,
+    rights,
+    access: options,
+    serving,
+    onSocket: (socket, caller) =>
+      serveSocket(socket, { caller, rights, node, coordinator, serving, log, onEnded }),
+  })
+  const { queues } = given
+  watch(metrics.registry, { node, coordinator, queues, serving, sockets: () => sockets.count })
+  return { listening, sockets }
+}
