@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { addDoctorVerbs } from './doctor-verbs.ts'
 import { explainErrors } from './explain-errors.ts'
 import { addImageVerbs } from './image-verbs.ts'
+import { addKeyVerbs } from './key-verbs.ts'
 import {
   collect,
   naturalNumber,
@@ -32,6 +33,7 @@ export function makeProgram(): Command {
   addRunVerbs(program)
   addQueueVerbs(program)
   addUsageVerbs(program)
+  addKeyVerbs(program)
   addDevelopmentVerbs(program)
   explainErrors(program)
   return program

@@ -42,6 +42,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Use a key whose scope allows this.',
   },
+  key_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'List the keys with `sandlot keys list`.',
+  },
   not_found: {
     status: 404,
     fault: 'caller',

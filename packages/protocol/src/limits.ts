@@ -31,6 +31,8 @@ export const LIMITS = {
   waitMs: 30_000,
   /** The least that a sandbox can be asked to live, and a phase of an episode to take. */
   lifeMsMin: 1_000,
+  /** A key that expires. */
+  keyMsMax: 10 * 365 * 24 * 60 * 60_000,
   phaseMsMin: 100,
   /** A lease without a heartbeat. */
   leaseMs: 60_000,

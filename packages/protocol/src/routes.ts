@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { execAnswer, execRun, execView } from './exec.ts'
 import { fileStat, sandboxPath } from './files.ts'
 import { IMAGE_ROUTES } from './image-routes.ts'
+import { KEY_ROUTES } from './key.ts'
 import { QUEUE_ROUTES } from './queue-routes.ts'
 import { page, paged, type Route } from './route.ts'
 import { RUN_ROUTES } from './run-routes.ts'
@@ -293,6 +294,7 @@ export const ROUTES = {
   ...RUN_ROUTES,
 
   ...USAGE_ROUTES,
+  ...KEY_ROUTES,
 
   connect: {
     method: 'GET',

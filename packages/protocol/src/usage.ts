@@ -48,7 +48,7 @@ export const usageReport = z.object({
   currency: z.string().nullable(),
   lines: z.array(usageLine),
   total: metered.extend({ retries: metered }),
-  /** What waited for owners in the pool and is nobody’s: told to keys of scope `admin`. Memory is what it takes. */
+  /** What waited for owners in the pool and is nobody’s: told to the machine’s own key. Memory is what it takes. */
   idle: z.object({ sandboxSeconds: z.number(), memoryGibSeconds: z.number() }).optional(),
 })
 export type UsageReport = z.infer<typeof usageReport>

@@ -17,6 +17,7 @@ import type {
 } from './function/options.ts'
 import { RemoteFunction } from './function/remote-function.ts'
 import { Images } from './image/images.ts'
+import { Keys } from './keys.ts'
 import { joinOrStart, type LocalOptions } from './local/local.ts'
 import type { QueueOptions } from './queue/options.ts'
 import { Queues } from './queue/queues.ts'
@@ -52,6 +53,7 @@ export class Sandlot implements AsyncDisposable {
   readonly templates: Templates
   readonly rollouts: Rollouts
   readonly queues: Queues
+  readonly keys: Keys
   readonly #context: ClientContext
   readonly #address: Address
   readonly #connection: Connection
@@ -77,6 +79,7 @@ export class Sandlot implements AsyncDisposable {
     this.snapshots = new Snapshots(context)
     this.templates = new Templates(context)
     this.queues = new Queues(context)
+    this.keys = new Keys(context)
     this.rollouts = new Rollouts(context, this.#closing.signal)
   }
 
@@ -105,8 +108,8 @@ export class Sandlot implements AsyncDisposable {
   }
 
   /**
-   * What sandboxes were given, used and cost: from the moment they were ready to their end, by run, day or project. A key of scope
-   * `admin` is told of all projects, and of what waited in the pool.
+   * What sandboxes were given, used and cost: from the moment they were ready to their end, by run, day or project. The
+   * key of the daemon's machine is told of all projects, and of what waited in the pool.
    */
   async usage(options: UsageOptions = {}): Promise<UsageReport> {
     return await usage(this.#context, options)

@@ -16,6 +16,8 @@ export {
   type Flag,
   type Health,
   type ImageView,
+  type KeyCreated,
+  type KeyView,
   type NetworkPolicy,
   type OnRestoreInput,
   OUTCOMES,
@@ -31,6 +33,7 @@ export {
   type RunView,
   type SandboxView,
   SandlotError,
+  type Scope,
   type Tags,
   type TemplateView,
   type UsageLine,
@@ -87,6 +90,7 @@ export type {
   RunOptions,
 } from './image/local-step.ts'
 export type { BuildOptions, ImageLike } from './image/resolve.ts'
+export type { CreateKey, Keys } from './keys.ts'
 export type { LocalOptions } from './local/local.ts'
 export type {
   DeadTask,

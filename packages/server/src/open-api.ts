@@ -11,6 +11,7 @@ import type { Queues } from './functions/queues.ts'
 import { healthHandler } from './health.ts'
 import type { Handlers } from './http/call.ts'
 import { Idempotency } from './http/idempotency.ts'
+import { keyHandlers } from './http/key-handlers.ts'
 import { KeyRing } from './http/keys.ts'
 import { type Listening, listen } from './http/listen.ts'
 import { mountRoutes } from './http/mount.ts'
@@ -19,6 +20,7 @@ import { Rights } from './http/rights.ts'
 import type { Signer } from './http/signed.ts'
 import { ClientFunctions, functionHandlers } from './images/client-functions.ts'
 import { imageHandlers } from './images/handlers.ts'
+import { SERVER_LIMITS } from './limits.ts'
 import { watch } from './metrics/gauges.ts'
 import { type Metrics, metricsHandler } from './metrics/metrics.ts'
 import type { Node } from './node/node.ts'
@@ -63,13 +65,14 @@ export interface Api {
 export async function openApi(given: ApiParts): Promise<Api> {
   const { options, log, metrics, engine, images, startPoints, node, coordinator, serving } = given
   const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
-  const keys = await KeyRing.open(engine, given.apiKey, systemClock.now())
+  const keys = await KeyRing.open(engine, given.apiKey, systemClock.now)
   const rights = new Rights({ keys, signer: given.signer, now: systemClock.now })
   const keeperOf = (image: string) =>
     given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
   const functions = new ClientFunctions()
   const handlers: Handlers = {
     ...healthHandler(serving),
+    ...keyHandlers(keys, systemClock.now),
     ...metricsHandler(metrics),
     ...lifeHandlers(node, startPoints, systemClock),
     ...memoryHandlers({
@@ -104,6 +107,9 @@ export async function openApi(given: ApiParts): Promise<Api> {
     onAnswered,
   })
   const listening = await listen(app, options)
+  const looking = setInterval(() => rights.endLost(), SERVER_LIMITS.rightsEveryMs)
+  looking.unref()
+  listening.server.once('close', () => clearInterval(looking))
   const onEnded: Session['onEnded'] = (op, error) => metrics.streamEnded(op, error?.code ?? 'ok')
   const sockets = serveUpgrades({
     server: listening.server,

@@ -31,17 +31,15 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
     maxPayload: SERVER_LIMITS.messageBytes,
     perMessageDeflate: false,
   })
-  const callers = new WeakMap<WebSocket, Caller>()
-  const watching = setInterval(() => {
-    for (const socket of upgrader.clients) endUnlessRight(socket, callers, options.rights)
-  }, SERVER_LIMITS.rightsEveryMs)
-  watching.unref()
   options.server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     duplex.on('error', () => duplex.destroy())
     try {
       const caller = admit(request, options)
       upgrader.handleUpgrade(request, duplex, head, (socket) => {
-        callers.set(socket, caller)
+        const held = options.rights.hold(caller, (why) => {
+          socket.close(POLICY_VIOLATION, why.message)
+        })
+        socket.once('close', () => held[Symbol.dispose]())
         options.onSocket(socket, caller)
       })
     } catch (error) {
@@ -53,7 +51,6 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
       return upgrader.clients.size
     },
     close: () => {
-      clearInterval(watching)
       for (const socket of upgrader.clients) socket.close(GOING_AWAY, 'the daemon is stopping')
       upgrader.close()
     },
@@ -61,22 +58,8 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
 }
 
 const GOING_AWAY = 1001
+/** A connection is let in once and stays open for days: its key may be revoked meanwhile, its token expire. */
 const POLICY_VIOLATION = 1008
-
-/** A connection is let in once, and stays open for days: its key may be revoked meanwhile, its token expire. */
-function endUnlessRight(
-  socket: WebSocket,
-  callers: WeakMap<WebSocket, Caller>,
-  rights: Rights,
-): void {
-  const caller = callers.get(socket)
-  if (caller === undefined || socket.readyState !== socket.OPEN) return
-  try {
-    rights.check(caller)
-  } catch (error) {
-    socket.close(POLICY_VIOLATION, (error as SandlotError).message)
-  }
-}
 
 function admit(request: IncomingMessage, { rights, access, serving }: UpgradeOptions): Caller {
   checkAccess(request.headers, access)

@@ -85,9 +85,8 @@ test('pages of a foreign origin and rebound names are refused, also for the WebS
 async function makeKeys(dataDirectory: string) {
   const directory = join(dataDirectory, 'engine')
   await using engine = await openSqliteEngine({ directory })
-  const ring = await KeyRing.open(engine, newKey(), 0)
-  const options = { project: 'theirs', nowMs: 0 }
-  const read = await ring.create(engine, { ...options, scope: 'read' })
-  const run = await ring.create(engine, { ...options, scope: 'run' })
+  const ring = await KeyRing.open(engine, newKey(), () => 0)
+  const read = await ring.create({ project: 'theirs', scope: 'read' })
+  const run = await ring.create({ project: 'theirs', scope: 'run' })
   return { read: read.key, run: run.key }
 }

@@ -45,7 +45,14 @@ type HttpContext = Context<{ Bindings: HttpBindings }>
 type AnyHandler = (call: Call<RouteName>) => Promise<unknown>
 type Outcome = Answer | { readonly sent: number }
 
-const ANONYMOUS: Caller = { key: 'none', project: 'none', scope: 'read' }
+/** A request that was let in. */
+interface Asked {
+  readonly name: Exclude<RouteName, 'connect'>
+  readonly caller: Caller
+  readonly signal: AbortSignal
+}
+
+const ANONYMOUS: Caller = { key: 'none', project: 'none', scope: 'read', isOperator: false }
 
 /** Every route of the protocol, as one application. */
 export function mountRoutes(options: MountOptions): Hono<{ Bindings: HttpBindings }> {
@@ -97,7 +104,6 @@ async function serve(
   options: MountOptions,
 ): Promise<Outcome> {
   const { incoming, outgoing } = context.env
-  const route: Route = ROUTES[name]
   const caller = needsKey(name)
     ? options.rights.authenticate(incoming.headers.authorization)
     : ANONYMOUS
@@ -110,13 +116,29 @@ async function serve(
   if (name === 'connect') throw upgradeWanted()
   const admitted = options.isOfAttempt(context.req.param('id'))
   using _ = BEGINS_WORK.has(name) ? options.serving.begin({ admitted }) : undefined
+  const gone = goneSignal(outgoing)
+  using _held = caller === ANONYMOUS ? undefined : options.rights.hold(caller, gone.lose)
+  const asked = { name, caller, signal: gone.signal }
+  const outcome = await perform(context, asked, options).catch((error) => {
+    throw gone.lost ?? error
+  })
+  if (gone.lost && !('sent' in outcome)) throw gone.lost
+  return outcome
+}
 
+/** Reads the request, does it, and makes its answer. */
+async function perform(
+  context: HttpContext,
+  { name, caller, signal }: Asked,
+  options: MountOptions,
+): Promise<Outcome> {
+  const { incoming, outgoing } = context.env
+  const route: Route = ROUTES[name]
   const idempotencyKey = readKey(incoming)
   const query = parseQuery(route, context.req.queries())
   const json = route.body && route.body !== 'bytes' ? await readJson(incoming) : undefined
   const body = json === undefined ? undefined : parseBody(route, json)
   const stream = route.body === 'bytes' ? readBytes(incoming) : undefined
-  const signal = goneSignal(outgoing)
   const respond = async (bytes: Bytes | undefined) => {
     const handler = options.handlers[name] as unknown as AnyHandler
     const result = await handler({
@@ -227,15 +249,23 @@ function isMutation(route: Route): boolean {
   return route.method !== 'GET' && route.method !== 'HEAD'
 }
 
-/** Aborts when the client goes before its answer is complete. */
-function goneSignal(outgoing: ServerResponse): AbortSignal {
+/** Aborts when the client goes before its answer is complete, and when its right is lost meanwhile: `lost` says how then. */
+function goneSignal(outgoing: ServerResponse) {
   const controller = new AbortController()
+  const gone = {
+    signal: controller.signal,
+    lost: undefined as SandlotError | undefined,
+    lose: (why: SandlotError) => {
+      gone.lost = why
+      controller.abort(new SandlotError('cancelled', why.message))
+    },
+  }
   outgoing.once('close', () => {
     if (!outgoing.writableFinished) {
       controller.abort(new SandlotError('cancelled', 'the client is gone'))
     }
   })
-  return controller.signal
+  return gone
 }
 
 function unknownRoute(incoming: IncomingMessage): SandlotError {

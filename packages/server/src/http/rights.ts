@@ -11,9 +11,15 @@ export interface RightsOptions {
   readonly isLeaseAlive?: (lease: string, sandbox: string) => boolean
 }
 
+interface Held {
+  readonly caller: Caller
+  readonly onLost: (why: SandlotError) => void
+}
+
 /** Who a request comes from, and whether that still holds. Nothing here does I/O. */
 export class Rights {
   readonly #options: RightsOptions
+  readonly #held = new Set<Held>()
 
   constructor(options: RightsOptions) {
     this.#options = options
@@ -21,7 +27,7 @@ export class Rights {
 
   /**
    * Who presents this `authorization` header: `Bearer` and a key (`sk_…`) or a sandbox token (`st_…`).
-   * @throws SandlotError `unauthorized`, `token_invalid`, `token_expired`
+   * @throws SandlotError `unauthorized`, `token_invalid`, `token_expired`, `lease_lost`
    */
   authenticate(authorization: string | undefined): Caller {
     if (authorization === undefined) throw new SandlotError('unauthorized', 'no key was sent')
@@ -37,7 +43,7 @@ export class Rights {
   }
 
   /**
-   * Whether a caller that was let in before may go on: for what stays open for long.
+   * Whether a caller that was let in before may go on.
    * @throws SandlotError `unauthorized` when its key was revoked or expired, `token_expired`, `lease_lost`
    */
   check({ key, sandbox }: Caller): void {
@@ -48,6 +54,25 @@ export class Rights {
     if (expiresAtMs <= now()) throw new SandlotError('token_expired', 'this sandbox token expired')
     if (lease !== undefined && isLeaseAlive && !isLeaseAlive(lease, id)) {
       throw new SandlotError('lease_lost', 'the lease of this sandbox token is over')
+    }
+  }
+
+  /** For what stays open: told once when the right of its caller is lost, unless disposed of before. */
+  hold(caller: Caller, onLost: (why: SandlotError) => void): Disposable {
+    const held = { caller, onLost }
+    this.#held.add(held)
+    return { [Symbol.dispose]: () => void this.#held.delete(held) }
+  }
+
+  /** Looks who of those that stay open has lost the right to. The daemon does so each `rightsEveryMs`. */
+  endLost(): void {
+    for (const held of this.#held) {
+      try {
+        this.check(held.caller)
+      } catch (error) {
+        this.#held.delete(held)
+        held.onLost(error as SandlotError)
+      }
     }
   }
 }

@@ -36,7 +36,7 @@ export function isSandboxToken(token: string): boolean {
 export function callerOfToken(signer: Signer, token: string): Caller {
   const { payload, expiresAtMs } = signer.verify('sandbox', token)
   const { key, project, sandbox: id, lease } = sandboxPayload.parse(payload)
-  return { key, project, scope: 'run', sandbox: { id, lease, expiresAtMs } }
+  return { key, project, scope: 'run', isOperator: false, sandbox: { id, lease, expiresAtMs } }
 }
 
 const sandboxPayload = z.object({

@@ -1,12 +1,14 @@
-import { ROUTES, type RouteName } from '@sandlot/protocol'
-import type { Scope } from './keys.ts'
+import { ROUTES, type RouteName, type Scope } from '@sandlot/protocol'
 
-/** Routes that remove what others may use. */
+/** Routes that remove what others may use, or say who may what. */
 const ADMIN: ReadonlySet<RouteName> = new Set([
   'removeImage',
   'pruneImages',
   'deleteTemplate',
   'deleteSnapshot',
+  'createKey',
+  'listKeys',
+  'revokeKey',
 ])
 
 /** Looking needs `read`, changing `run`. The WebSocket runs commands. */
@@ -34,6 +36,8 @@ export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
 export const OWN_IDEMPOTENCY: ReadonlySet<RouteName> = new Set([
   // The command's id comes from the key, and the agent knows the command.
   'runExec',
+  // Its answer has the text of a key, which is kept nowhere: the same request again is refused by the id that it gives.
+  'createKey',
   // These are known by their content.
   'buildImage',
   'prepareTemplate',

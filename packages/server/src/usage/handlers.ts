@@ -8,7 +8,7 @@ import { idleOf, linesOf, totalOf } from './report.ts'
 const DAYS_DEFAULT = 30
 const NO_USE = { cpuMs: 0, networkBytes: 0 }
 
-/** A caller is told of its own project; one who may everything, of all, and of what was nobody's. */
+/** A caller is told of its own project; the machine's own key, of all, and of what was nobody's. */
 export function usageHandlers(node: Node, clock: Pick<Clock, 'now'>): Pick<Handlers, 'getUsage'> {
   return {
     getUsage: async ({ caller, query }): Promise<UsageReport> => {
@@ -30,7 +30,7 @@ export function usageHandlers(node: Node, clock: Pick<Clock, 'now'>): Pick<Handl
         ...(await node.meter.ledger.lines(hours.fromMs, hours.toMs)),
         ...goingOn(node, nowMs, hours),
       ]
-      const admin = caller.scope === 'admin'
+      const admin = caller.isOperator
       const theirs = lines.filter(({ project }) => admin || project === caller.project)
       return {
         from: new Date(hours.fromMs).toISOString(),
