@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
 /** Files that start real sandboxes: they take whole processors, so they run after all others, one at a time. */
 const onGvisor = [
   'e2e/*.test.ts',
-  'packages/runtime/src/gvisor/{checkpoint,conformance,difference,disk,driver,recover,relay}.test.ts',
+  'packages/runtime/src/gvisor/{checkpoint,conformance,difference,disk,driver,reconcile,recover,relay}.test.ts',
 ]
 
 export default defineConfig({

@@ -17,6 +17,20 @@ export function addDoctorVerbs(program: Command): void {
       const { doctorCommand } = await import('./commands/doctor.ts')
       process.exitCode = await doctorCommand(options)
     })
+  doctor
+    .command('leaks')
+    .description(
+      'say what sandboxes left on this machine that nobody owns, and remove it on request',
+    )
+    .option('--remove', 'remove what is left; nothing of a daemon that runs is touched')
+    .option('--waiting', 'with --remove, end sandboxes too that wait for their daemon')
+    .option('--run-directory <path>', 'only what daemons of this run directory have')
+    .option('--data-directory <path>', 'where a daemon keeps what is durable')
+    .option('--json', 'print JSON')
+    .action(async (options) => {
+      const { doctorLeaksCommand } = await import('./commands/doctor-leaks.ts')
+      process.exitCode = await doctorLeaksCommand(options)
+    })
   const tasks = doctor
     .command('tasks')
     .description(

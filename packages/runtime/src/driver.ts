@@ -28,9 +28,13 @@
  * Every call takes a signal and has a deadline. An aborted or failed call leaves nothing behind. `stop` is idempotent and always
  * ends in a fate. No call names a path that a client chose. The conformance suite (`conformance/driver.ts`) is the judge.
  */
+import type { Fate, Usage } from './fate.ts'
 import type { Guest } from './guest/guest.ts'
+import type { Reconciled, ReconcileOptions } from './reconciled.ts'
 
 export { DRIVER_ERROR_CODES, DriverError, type DriverErrorCode } from './driver-error.ts'
+export { FATES, type Fate, type FateKind, type Usage } from './fate.ts'
+export type { Reconciled, ReconcileOptions } from './reconciled.ts'
 
 /** How a driver differs from another; the conformance suite tests a missing capability to fail with `unsupported`. */
 export interface DriverCapabilities {
@@ -125,41 +129,6 @@ export interface GradeWorldSpec {
   readonly world: string
   /** What it shows below its own files: those that `main` left over the image, or the image alone. */
   readonly shows: 'main' | 'image'
-}
-
-export const FATES = [
-  /** `stop` was called. */
-  'stopped',
-  /** The sandbox's own memory limit was hit and the kernel killed it: evidence in `detail`. */
-  'oom_limit',
-  /** Killed for memory by the machine, its own limit not hit. */
-  'oom_host',
-  /** The agent ended it: its lifetime or its time without a daemon was over. */
-  'expired',
-  /** The agent broke the protocol. */
-  'protocol',
-  /** Anything else: killed from outside, crashed. */
-  'lost',
-] as const
-export type FateKind = (typeof FATES)[number]
-
-/** How a sandbox ended, and what it used. Recorded once, before its cgroup is removed. */
-export interface Fate {
-  readonly kind: FateKind
-  /** One line of evidence for a person: counters, signals, last words of the runtime's log. */
-  readonly detail: string
-  readonly usage: Usage
-}
-
-/** From the host; zero where the machine doesn't account it. */
-export interface Usage {
-  readonly cpuMs: number
-  /** Of processes and writable files in memory together, without what the kernel can drop; what the runtime itself needs comes on top. */
-  readonly memoryBytes: number
-  /** The kernel's cache of files included. */
-  readonly memoryPeakBytes: number
-  /** What writable layers take of the machine's disk. */
-  readonly diskBytes: number
 }
 
 /** Of the file system for writable layers that are on the machine's disk. */
@@ -283,6 +252,12 @@ export interface RuntimeDriver extends AsyncDisposable {
    * but under the id of what was saved it is that sandbox: it keeps its machine id and seed.
    */
   restore(spec: SandboxSpec, directory: string, wait?: Wait): Promise<Sandbox>
+
+  /**
+   * Looks once whether what this driver believes is what the machine has, and puts right what isn't. Cheap; to be called now and then
+   * after `recover`. Fails only by its signal: what can't be put right is told, and tried again by the next call.
+   */
+  reconcile(options: ReconcileOptions): Promise<Reconciled>
 
   /** What it uses now. */
   usage(sandbox: Sandbox): Promise<Usage>

@@ -17,6 +17,8 @@ export {
   type GradeWorldSpec,
   type Layer,
   type ProbeFinding,
+  type Reconciled,
+  type ReconcileOptions,
   type Recovery,
   type RuntimeDriver,
   type Sandbox,
@@ -109,6 +111,16 @@ export {
   openImageStore,
   type PinnedImage,
 } from './image/store.ts'
+export { describeLeftover, findLeftovers, removeLeftovers } from './leftovers/find.ts'
+export type { Finder, Leftover, LeftoverKind, LeftoverScope } from './leftovers/leftover.ts'
+export { LEFTOVER_KINDS } from './leftovers/leftover.ts'
+export { helpersOf } from './leftovers/processes.ts'
+export {
+  type Survey,
+  type SurveyedDriver,
+  type SurveyOptions,
+  surveyMachine,
+} from './leftovers/survey.ts'
 export { RUNTIME_LIMITS } from './limits.ts'
 export type { NetworkEnvironment, NetworkFile } from './network/environment.ts'
 export { NETWORK_LIMITS } from './network/limits.ts'

@@ -30,6 +30,14 @@ export const RUNTIME_LIMITS = {
   adoptMs: 5_000,
   /** Found sandboxes looked at side by side. */
   adoptAtOnce: 32,
+  /** So long nobody knows a sandbox that lives, until it is ended: far longer than a start or a restore takes. */
+  unwantedMs: 60 * 60_000,
+  /** What is of nobody is removed by one look of the reconciling. */
+  straysAtOnce: 64,
+  /** Sandboxes that are looked at before others get their turn. */
+  looksAtOnce: 64,
+  /** A daemon waits so long for the lock of its state directory. */
+  lockMs: 2_000,
   /** Sandboxes ended side by side. */
   stopsAtOnce: 16,
   /** One answer of the host helper, beyond the deadline that it was given. */

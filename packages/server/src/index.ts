@@ -1,4 +1,5 @@
 export { type Announcement, announcement, readAnnouncement } from './announcement.ts'
 export { type DaemonInput, type DaemonOptions, DEFAULT_PORT, daemonOptions } from './config.ts'
 export { type CloseOptions, type Daemon, startDaemon } from './daemon.ts'
+export { type LeakSearch, surveyLeaks } from './leaks.ts'
 export { probeMachine, type TryMachineOptions, tryMachine } from './probe.ts'

@@ -91,6 +91,8 @@ export const SERVER_LIMITS = {
   connectionLines: 256,
   /** How often it is written down what sandboxes sent and got: a daemon that is killed forgets no more. */
   networkBytesEveryMs: 30_000,
+  /** How often it is looked whether the machine has what the node believes, and nothing else. */
+  reconcileEveryMs: 10_000,
   /** How often sandboxes past their time are looked for. */
   reapEveryMs: 1_000,
   /** Sandboxes ended by one look. */

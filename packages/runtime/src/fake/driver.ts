@@ -15,6 +15,7 @@ import {
   type FateKind,
   type GradeWorldSpec,
   type ProbeFinding,
+  type Reconciled,
   type Recovery,
   type RuntimeDriver,
   type Sandbox,
@@ -26,6 +27,7 @@ import {
 import { sizesOf } from '../gvisor/sizing.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 import { type FakeCheckpoint, FakeMachine } from './machine.ts'
+import { gone, unsupported } from './refusals.ts'
 import { FakeSandbox } from './sandbox.ts'
 import { type FakeClock, type FakeScript, fewCommands, machineClock } from './script.ts'
 
@@ -158,6 +160,11 @@ export class FakeDriver implements RuntimeDriver {
     return this.checkout(blank, spec, wait)
   }
 
+  /** There is no machine besides what it knows. */
+  async reconcile(): Promise<Reconciled> {
+    return { removed: [], stuck: [], dead: [], unwanted: [] }
+  }
+
   async usage(sandbox: Sandbox): Promise<Usage> {
     return this.#living(sandbox).usage
   }
@@ -282,18 +289,6 @@ function factsOf({ layers, limits }: Pick<SandboxSpec, 'layers' | 'limits'>): Ch
   return { ...machine, layers: digests, limits, sizeBytes: 1_024 }
 }
 
-function unsupported(what: string): DriverError {
-  return new DriverError('unsupported', `this driver has no ${what}`, { hint: 'use create' })
-}
-
 function isOf(world: WorldAhead, { layers, limits, hostname }: SandboxSpec): boolean {
   return isDeepStrictEqual([world.layers, world.limits, world.hostname], [layers, limits, hostname])
-}
-
-function gone(hostId: string, fate: Fate | undefined): DriverError {
-  const how = fate ? `${fate.kind}: ${fate.detail}` : 'stopped before'
-  return new DriverError('sandbox_gone', `sandbox ${hostId} is gone (${how})`, {
-    hint: 'start another one',
-    ...(fate ? { fate } : {}),
-  })
 }

@@ -1,17 +1,24 @@
 import { mkdir, rmdir } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename } from 'node:path'
 import type { Cgroups } from '../cgroup/cgroups.ts'
 import { detectCgroups } from '../cgroup/detect.ts'
 import { DriverError } from '../driver.ts'
 import { AGENT_MEND, describeOld, fileRevision, GUEST_REVISION } from '../guest/revision.ts'
-import { tryFileLock } from '../image/file-lock.ts'
+import { acquireFileLock } from '../image/file-lock.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { Semaphore } from '../semaphore.ts'
 import { agentImage } from './agent-image.ts'
 import { HostHelper } from './helper.ts'
 import type { Instance } from './instance.ts'
 import type { GvisorOptions } from './options.ts'
-import { newHostId, sandboxesDirectory, sandboxPaths, sharedRoot } from './paths.ts'
+import {
+  emptyDirectory,
+  newHostId,
+  sandboxesDirectory,
+  sandboxPaths,
+  sharedRoot,
+  stateLock,
+} from './paths.ts'
 import { type RuntimeFacts, runtimeFacts } from './runtime-facts.ts'
 
 /** What all sandboxes of one driver share. */
@@ -42,7 +49,7 @@ export class GvisorContext {
 
   /** A directory in which there is nothing; bundles name one as their root. */
   get emptyDirectory(): string {
-    return join(this.options.stateDirectory, 'e')
+    return emptyDirectory(this.options.stateDirectory)
   }
 
   /** Directories, cgroups and the agent's image; done once, tried again after a failure. */
@@ -83,7 +90,7 @@ export class GvisorContext {
     for (const directory of [...directories, this.emptyDirectory]) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
     }
-    this.#lock ??= lock(stateDirectory)
+    this.#lock ??= await lock(stateDirectory)
     await this.cgroups.prepare().catch((cause) => {
       throw new DriverError('unsupported', `cgroups can't be made here: ${cause.message}`, {
         hint: 'run the daemon as root, and in a container give it a cgroup of its own to write to',
@@ -106,13 +113,18 @@ async function checkAgent(path: string): Promise<void> {
   })
 }
 
-/** Two daemons over one directory would end one another's sandboxes. */
-function lock(stateDirectory: string): Disposable {
-  const held = tryFileLock(join(stateDirectory, 'lock'))
-  if (held) return held
-  throw new DriverError('unsupported', `another daemon uses ${stateDirectory}`, {
-    hint: 'stop it, or give this one another SANDLOT_RUN_DIRECTORY',
-  })
+/** Two daemons over one directory would end one another's sandboxes. One that is just ending, or being tidied, is waited for. */
+async function lock(stateDirectory: string): Promise<Disposable> {
+  const late = AbortSignal.timeout(RUNTIME_LIMITS.lockMs)
+  try {
+    return await acquireFileLock(stateLock(stateDirectory), late)
+  } catch (cause) {
+    if (!late.aborted) throw cause
+    throw new DriverError('unsupported', `another daemon uses ${stateDirectory}`, {
+      hint: 'stop it, or give this one another SANDLOT_RUN_DIRECTORY',
+      cause,
+    })
+  }
 }
 
 function checkSocketPath(stateDirectory: string): void {

@@ -95,13 +95,20 @@ export async function removeDiskNames(dataDirectory: string, hostId: string): Pr
   await rm(diskDirectory(dataDirectory, hostId), { recursive: true, force: true })
 }
 
-/** What a daemon left that died in the middle of a start. Another daemon may share the data directory, so young names stay. */
-export async function sweepDiskNames(dataDirectory: string, nowMs: number): Promise<void> {
+/** What a daemon left that died in the middle of a start. Another daemon may share the data directory, so young names stay. Those it removed. */
+export async function sweepDiskNames(
+  dataDirectory: string,
+  nowMs: number,
+): Promise<readonly string[]> {
   const directory = disksDirectory(dataDirectory)
+  const removed: string[] = []
   for (const name of (await readdir(directory).catch(() => [])).filter(isHostId)) {
     const { mtimeMs } = await stat(join(directory, name)).catch(() => ({ mtimeMs: nowMs }))
-    if (mtimeMs + RUNTIME_LIMITS.diskNamesMs < nowMs) await removeDiskNames(dataDirectory, name)
+    if (mtimeMs + RUNTIME_LIMITS.diskNamesMs >= nowMs) continue
+    await removeDiskNames(dataDirectory, name)
+    removed.push(join(directory, name))
   }
+  return removed
 }
 
 /** @throws DriverError `unsupported` where the data directory is no disk */

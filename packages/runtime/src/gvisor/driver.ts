@@ -11,6 +11,8 @@ import {
   type Fate,
   type GradeWorldSpec,
   type ProbeFinding,
+  type Reconciled,
+  type ReconcileOptions,
   type Recovery,
   type RuntimeDriver,
   type Sandbox,
@@ -31,6 +33,7 @@ import type { Instance } from './instance.ts'
 import { launch } from './launch.ts'
 import type { GvisorOptions } from './options.ts'
 import { probeMachine } from './probe.ts'
+import { Reconciler } from './reconcile.ts'
 import { recover } from './recover.ts'
 import { goOn, restoreCopy } from './restore.ts'
 import { sizesOf } from './sizing.ts'
@@ -44,10 +47,12 @@ export class GvisorDriver implements RuntimeDriver {
     limits: true,
   }
   readonly #context: GvisorContext
+  readonly #reconciler: Reconciler
   #disposed: Promise<void> | undefined
 
   constructor(options: GvisorOptions) {
     this.#context = new GvisorContext(options)
+    this.#reconciler = new Reconciler(this.#context)
   }
 
   probe(wait: Wait = {}): Promise<readonly ProbeFinding[]> {
@@ -126,6 +131,10 @@ export class GvisorDriver implements RuntimeDriver {
     const checkpoint = { directory, layers, limits }
     const instance = await restoreCopy(this.#context, checkpoint, { id: spec.id, signal })
     return goOn(instance, { ...spec, checkpointable: true }, signal)
+  }
+
+  reconcile(options: ReconcileOptions): Promise<Reconciled> {
+    return this.#reconciler.look(options)
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {

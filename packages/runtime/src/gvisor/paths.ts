@@ -61,6 +61,16 @@ export function sharedRoot(stateDirectory: string): string {
   return join(stateDirectory, 's')
 }
 
+/** A directory in which there is nothing; bundles name one as their root. */
+export function emptyDirectory(stateDirectory: string): string {
+  return join(stateDirectory, 'e')
+}
+
+/** Held by the one daemon that uses the directory, as long as it lives. */
+export function stateLock(stateDirectory: string): string {
+  return join(stateDirectory, 'lock')
+}
+
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const HOST_ID_CHARS = 16
 

@@ -1,5 +1,5 @@
 import type { ErrorCode, SandboxEnding, SandboxOrigin } from '@sandlot/protocol'
-import type { RelayNews } from '@sandlot/runtime'
+import type { Reconciled, RelayNews } from '@sandlot/runtime'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Handlers } from '../http/call.ts'
 import type { Answered } from '../http/request-log.ts'
@@ -41,6 +41,11 @@ export class Metrics implements NodeNumbers {
     'Connections that processes in sandboxes asked for, and what became of them',
     ['outcome'],
   )
+  readonly #reconciled = this.#counter(
+    'reconciled_total',
+    'What the daemon found on its machine and did not know, or knew and did not find',
+    ['what'],
+  )
   readonly #execSeconds = this.#histogram(
     'exec_overhead_seconds',
     'Time of buffered commands over HTTP beside the command itself',
@@ -80,6 +85,10 @@ export class Metrics implements NodeNumbers {
 
   connected(outcome: RelayNews['outcome']): void {
     this.#connections.inc({ outcome })
+  }
+
+  reconciled(what: keyof Reconciled, count: number): void {
+    this.#reconciled.inc({ what }, count)
   }
 
   execOverhead(elapsedMs: number): void {

@@ -51,6 +51,7 @@ import type {
 import { putFiles } from './put-files.ts'
 import { readFile } from './read-file.ts'
 import { reapPastTime } from './reaper.ts'
+import { keepReconciled } from './reconcile.ts'
 import { type Recovered, recoverNode } from './recover.ts'
 import { Room, type RoomSize } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
@@ -130,6 +131,7 @@ export class Node implements NodePort {
     const recovered = await recoverNode(this.#parts, this.sandboxes, wait)
     this.#periodic.use(reapPastTime(this.sandboxes, this.#parts.clock))
     const { entries } = this.sandboxes
+    this.#periodic.use(keepReconciled({ ...this.#parts, pool: this.pool }, this.sandboxes.entries))
     this.#periodic.use(keepNetworkBytes(this.#parts, entries))
     this.#periodic.use(keepMetering({ ...this.#parts, pool: this.pool, entries }))
     return recovered

@@ -1,5 +1,5 @@
 import type { ErrorCode, SandboxEnding, SandboxOrigin } from '@sandlot/protocol'
-import type { RelayNews } from '@sandlot/runtime'
+import type { Reconciled, RelayNews } from '@sandlot/runtime'
 
 /** What a node counts, for whoever watches it. */
 export interface NodeNumbers {
@@ -8,6 +8,14 @@ export interface NodeNumbers {
   ended(kind: SandboxEnding): void
   /** A process inside asked for a connection. */
   connected(outcome: RelayNews['outcome']): void
+  /** The node and its machine did not agree, and were brought in line: so many things of this sort. */
+  reconciled(what: keyof Reconciled, count: number): void
 }
 
-export const uncounted: NodeNumbers = { created() {}, failed() {}, ended() {}, connected() {} }
+export const uncounted: NodeNumbers = {
+  created() {},
+  failed() {},
+  ended() {},
+  connected() {},
+  reconciled() {},
+}

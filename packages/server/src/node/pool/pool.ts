@@ -106,6 +106,11 @@ export class SandboxPool {
     return { used, most: this.#bounds.bytes }
   }
 
+  /** Whether a sandbox of this host id waits in it. */
+  holds(hostId: string): boolean {
+    return this.#shelves.some((shelf) => shelf.holds(hostId))
+  }
+
   /** Begins to fill, and keeps to the demand. */
   fill(): void {
     this.#open = true

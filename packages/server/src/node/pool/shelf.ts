@@ -11,6 +11,7 @@ export interface Stock<Kit, Wanted> {
   /** What the next one should have, while `starting` are under way, to be `target` in all. */
   kitOfNext(starting: readonly Kit[], target: number): Kit
   add(blank: Blank, kit: Kit): void
+  has(hostId: string): boolean
   /** False where it does not wait. */
   remove(blank: Blank): boolean
   /** Takes out the one with the least left to do. */
@@ -72,6 +73,11 @@ export class Shelf<Kit = unknown, Wanted = unknown> {
 
   get ready(): number {
     return this.#options.stock.size
+  }
+
+  /** Whether it waits here. */
+  holds(hostId: string): boolean {
+    return this.#options.stock.has(hostId)
   }
 
   get starting(): number {

@@ -44,6 +44,10 @@ export class WaitingBlanks implements Stock<Kit, Wanted> {
     this.#ready.set(blank, { digests: new Set(layers.map(({ digest }) => digest)), sort })
   }
 
+  has(hostId: string): boolean {
+    return [...this.#ready.keys()].some((blank) => blank.hostId === hostId)
+  }
+
   /** False where it does not wait. */
   remove(blank: Blank): boolean {
     return this.#ready.delete(blank)

@@ -17,6 +17,10 @@ export class WaitingCopies implements Stock<undefined, undefined> {
     this.#ready.add(blank)
   }
 
+  has(hostId: string): boolean {
+    return [...this.#ready].some((blank) => blank.hostId === hostId)
+  }
+
   remove(blank: Blank): boolean {
     return this.#ready.delete(blank)
   }
