@@ -43,6 +43,11 @@ pub const DETACHED_MS_DEFAULT: u64 = 60_000;
 pub const ENDING_LOOK_MS: u64 = 10;
 pub const KEEPER_PATIENCE_MS: u64 = 2000;
 
+/// Columns or rows.
+pub const TERMINAL_CELLS_MAX: u64 = 4096;
+/// What a terminal may hold that its command has printed: more than the runtime's buffers take.
+pub const TERMINAL_HELD_BYTES: usize = 256 << 10;
+
 /// How often a command that is slow to start is looked at.
 pub const START_LOOK_MS: u64 = 200;
 

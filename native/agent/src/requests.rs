@@ -39,6 +39,7 @@ impl Agent {
             b"exec.start" => self.request_start(stream, &fields, payload),
             b"exec.attach" => self.request_attach(stream, &fields),
             b"exec.kill" => self.request_kill(stream, &fields),
+            b"exec.resize" => self.request_resize(stream, &fields),
             b"exec.list" => {
                 let body = self.exec_list();
                 self.succeed(stream, body);

@@ -57,6 +57,11 @@ impl Sink {
         self.pipe.is_none()
     }
 
+    pub fn forget_waiting(&mut self, poller: &Poller) {
+        self.waiting = VecDeque::new();
+        self.settle(poller);
+    }
+
     pub fn close(&mut self, poller: &Poller) {
         if let Some(mut pipe) = self.pipe.take() {
             pipe.watch(poller, Interest::NONE);

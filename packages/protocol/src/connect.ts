@@ -2,6 +2,7 @@
  * Requests on the client's WebSocket (`GET /v1/connect`, frames of docs/wire.md). Each is the payload of an `open` frame.
  *
  * exec.start   channels 0 stdin, 1 stdout, 2 stderr; events `started`, and `stdin` when all of stdin was handed over; result `execEnd`
+ *              with `terminal`: what is typed is data on channel 0, whose end means nothing; all output is on channel 1
  * exec.attach  the same for a command that runs or ran, from given offsets; event `offset` before the first data of a channel
  * file.read    data on channel 1; result `{ sizeBytes }`
  * file.write   data on channel 0; result `{ sizeBytes }`
@@ -12,7 +13,7 @@
  */
 import { z } from 'zod'
 import { artifact } from './artifact.ts'
-import { execOptions } from './exec.ts'
+import { execOptions, terminal } from './exec.ts'
 import { userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { FLAGS } from './outcomes.ts'
@@ -27,8 +28,12 @@ export const connectRequest = z.discriminatedUnion('op', [
     op: z.literal('exec.start'),
     sandbox,
     world,
+    /** With a terminal: the shell of the sandbox where it is left out. */
+    command: execOptions.shape.command.optional(),
     stdin: z.boolean(),
     mode: z.enum(['stream', 'buffered']),
+    /** It runs at a terminal, whose input is channel 0 and whose output channel 1; `stdin` is true and `mode` `stream` then. */
+    terminal: terminal.optional(),
     /** `ex_…`: chosen by the client, so that a start can be found again after a lost connection. */
     exec: z.string(),
   }),
@@ -38,6 +43,8 @@ export const connectRequest = z.discriminatedUnion('op', [
     exec: z.string(),
     stdoutFrom: z.number().int().nonnegative(),
     stderrFrom: z.number().int().nonnegative(),
+    /** It runs at a terminal: a daemon that drains doesn't wait for its reader. */
+    terminal: z.boolean().optional(),
   }),
   z.object({
     op: z.literal('file.read'),

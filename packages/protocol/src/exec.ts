@@ -27,6 +27,30 @@ export function argvOf(value: Command): string[] {
   return typeof value === 'string' ? ['/bin/sh', '-c', value] : value
 }
 
+/** How large a terminal is, in characters. */
+export const terminalSize = z
+  .object({
+    columns: z.number().int().min(1).max(LIMITS.terminalCells),
+    rows: z.number().int().min(1).max(LIMITS.terminalCells),
+  })
+  .strict()
+export type TerminalSize = z.infer<typeof terminalSize>
+
+/** A terminal for a command: its stdin, its stdout and its stderr, and what it is controlled by. */
+export const terminal = terminalSize.extend({
+  /** What it is told as `TERM`, unless `env` says it. Default `xterm-256color`. */
+  term: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9._+-]{1,64}$/,
+      'a terminal has 1 to 64 letters, digits and . _ + - as its name',
+    )
+    .optional(),
+})
+export type Terminal = z.infer<typeof terminal>
+
+export const TERM_DEFAULT = 'xterm-256color'
+
 export const execOptions = z
   .object({
     command,
@@ -84,5 +108,7 @@ export const execView = z.object({
   command: z.string(),
   startedAtMs: z.number(),
   processes: z.number(),
+  /** It runs at a terminal. */
+  terminal: z.boolean(),
 })
 export type ExecView = z.infer<typeof execView>

@@ -23,6 +23,8 @@ export const LIMITS = {
   /** Arguments and environment of one command together, the sandbox's own included. */
   startBytes: 60 * 2 ** 10,
   userLength: 128,
+  /** Columns or rows of a terminal. */
+  terminalCells: 4_096,
   /** What a buffered exec keeps of one channel: the first and the last so many bytes. */
   outputHeadBytes: 512 * 2 ** 10,
   outputTailBytes: 512 * 2 ** 10,

@@ -4,7 +4,7 @@
  * the same request is answered with the first answer, with another request `idempotency_conflict`.
  */
 import { z } from 'zod'
-import { execAnswer, execRun, execView } from './exec.ts'
+import { execAnswer, execRun, execView, terminalSize } from './exec.ts'
 import { fileStat, sandboxPath } from './files.ts'
 import { IMAGE_ROUTES } from './image-routes.ts'
 import { KEY_ROUTES } from './key.ts'
@@ -114,6 +114,14 @@ export const ROUTES = {
     summary: 'Signal a command and all it started',
     body: z.object({ signal: z.number().int().min(1).max(64).optional() }).strict(),
     answer: z.object({ processes: z.number() }),
+    status: 200,
+  },
+  resizeExec: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/execs/:exec/resize',
+    summary: 'Change the size of a command’s terminal',
+    body: terminalSize,
+    answer: terminalSize,
     status: 200,
   },
   readLog: {

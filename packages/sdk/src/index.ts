@@ -36,6 +36,7 @@ export {
   type Scope,
   type Tags,
   type TemplateView,
+  type TerminalSize,
   type UsageLine,
   type UsageReport,
 } from '@sandlot/protocol'
@@ -139,6 +140,8 @@ export type { ByteSource } from './sandbox/bytes.ts'
 export { type ExecOptions, ExecStream, type ExecStreamOptions } from './sandbox/exec.ts'
 export type { ExecChunk, ExecResult } from './sandbox/exec-result.ts'
 export type { Files, ReadOptions, SandboxPath, WriteOptions } from './sandbox/files.ts'
+export { Pty, type PtyAttachOptions, type PtyChunk, type PtyOptions } from './sandbox/pty.ts'
+export { Ptys } from './sandbox/ptys.ts'
 export { type ForkOptions, Sandbox, type SnapshotOptions } from './sandbox/sandbox.ts'
 export type { ListSandboxes, Sandboxes, SandboxOptions } from './sandbox/sandboxes.ts'
 export {

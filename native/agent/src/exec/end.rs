@@ -1,10 +1,10 @@
 use super::{Exec, Execs, State};
 use crate::agent::Agent;
 use crate::clock::now_us;
-use crate::limits::{EXECS_ENDED_MAX, RINGS_TOTAL_BYTES, START_LOOK_MS};
+use crate::limits::{EXECS_ENDED_MAX, RINGS_TOTAL_BYTES, START_LOOK_MS, TERMINAL_HELD_BYTES};
 use crate::pack::{self, Map};
 use crate::sys::fd::readable_bytes;
-use crate::sys::poller::Interest;
+use crate::sys::poller::{Interest, Watched};
 
 /// How a command ended: by itself, or by a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,12 @@ impl Agent {
         }
         for (at, position) in positions.into_iter().enumerate() {
             let output = &mut exec.outputs[at];
-            output.unread = output.pipe.as_ref().map(|pipe| readable_bytes(pipe.fd.raw()));
+            // A terminal doesn't say all that it holds; it is read until it has no more.
+            let held = |pipe: &Watched| match exec.terminal {
+                true => TERMINAL_HELD_BYTES,
+                false => readable_bytes(pipe.fd.raw()),
+            };
+            output.unread = output.pipe.as_ref().map(held);
             exec.watch(at, position, &self.poller);
         }
         self.settle_exec(serial);
@@ -60,11 +65,12 @@ impl Agent {
             return;
         }
         exec.state = State::Ended;
+        let held_on = exec.left > 0 && !exec.terminal;
         for output in &mut exec.outputs {
             if let Some(pipe) = &mut output.pipe {
-                pipe.watch(&self.poller, Interest::READ.if_true(exec.left > 0));
+                pipe.watch(&self.poller, Interest::READ.if_true(held_on));
             }
-            if exec.left == 0 {
+            if !held_on {
                 output.pipe = None;
             }
         }

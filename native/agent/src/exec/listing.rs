@@ -28,6 +28,7 @@ impl Agent {
                     .flag("cut", cut)
                     .number("startedMs", exec.started_wall_ms)
                     .number("processes", if gone { 0 } else { exec.processes() });
+                let map = if exec.terminal { map.flag("terminal", true) } else { map };
                 out.extend(map.finish());
             }
         })

@@ -7,6 +7,9 @@
 //! ```
 //! - **running**: a reader that is attached in mode `stream` and doesn't read holds the command up.
 //! - **draining**: as running, but only the bytes that were there when it ended are read.
+//!
+//! One that runs at a terminal has it as stdin and stdout, and no stderr. With its end the terminal hangs up on what it left.
+//!
 //! - **ended**: result and output are kept for readers until they are forgotten. What the command left
 //!   behind may still hold its pipes: these bytes are thrown away, slowly, so that nothing of it hangs.
 
@@ -19,6 +22,7 @@ mod listing;
 mod output;
 mod start;
 mod stdin;
+mod terminal;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -41,6 +45,7 @@ pub struct Exec {
     pub world: usize,
     state: State,
     mode: Mode,
+    terminal: bool,
     /// As far as it is shown.
     command: Shown,
     /// As the world sees it.

@@ -120,6 +120,10 @@ impl Agent {
         if exec.reader == Some(id) {
             exec.reader = None;
         }
+        // So that what each reader typed and nobody takes doesn't add up.
+        if let (true, Some(keys)) = (exec.terminal, &mut exec.stdin) {
+            keys.forget_waiting(&self.poller);
+        }
         for at in 0..2 {
             if let Some(exec) = self.execs.all.get_mut(&serial)
                 && exec.state != State::Starting

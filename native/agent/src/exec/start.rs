@@ -9,6 +9,7 @@ use crate::agent::Agent;
 use crate::clock::{now_us, wall_ms};
 use crate::failure::{Code, Failure, Outcome};
 use crate::keeper::message::Tag;
+use crate::keeper::terminal::size;
 use crate::limits::{
     EXECS_RUNNING_MAX, HEAD_BYTES_DEFAULT, NAME_BYTES_MAX, RING_BYTES_DEFAULT, RINGS_TOTAL_BYTES,
     START_LOOK_MS, TAIL_BYTES_DEFAULT,
@@ -35,16 +36,23 @@ impl Agent {
         let timeout_ms = fields.optional_number("timeoutMs")?;
         let kept = kept(fields)?;
         let forget = fields.optional_flag("forget")?.unwrap_or(false);
+        let terminal = size(fields)?.is_some();
+        if terminal && kept.mode != Mode::Stream {
+            return Err(Failure::invalid("what a terminal shows is read while its command runs"));
+        }
         let serial = self.next_serial();
         let cgroup = format!("{}/{name}", self.worlds[world].cgroup());
-        let plumbing = Plumbing::lay(&cgroup, fields.flag("stdin")?)
-            .map_err(|errno| Failure::system(errno, "plumbing of a command"))?;
+        let plumbing = match terminal {
+            true => Plumbing::of_terminal(&cgroup),
+            false => Plumbing::lay(&cgroup, fields.flag("stdin")?),
+        }
+        .map_err(|errno| Failure::system(errno, "plumbing of a command"))?;
         let [stdout, stderr] = plumbing.outputs;
         let tokens = [Token::Stdout(serial), Token::Stderr(serial)].map(Token::pack);
         let stdin =
             plumbing.stdin.map(|pipe| Sink::new(Watched::new(pipe, Token::Stdin(serial).pack())));
-        let output = |pipe, token, (head, ring)| Output {
-            pipe: Some(Watched::new(pipe, token)),
+        let output = |pipe: Option<Fd>, token, (head, ring)| Output {
+            pipe: pipe.map(|pipe| Watched::new(pipe, token)),
             kept: Kept::new(head, ring),
             unread: None,
         };
@@ -55,6 +63,7 @@ impl Agent {
             world,
             state: State::Starting,
             mode: kept.mode,
+            terminal,
             command,
             pid: 0,
             cgroup,
@@ -84,7 +93,10 @@ impl Agent {
         Ok(())
     }
 
-    pub fn on_spawned(&mut self, serial: u32, pid: u64) {
+    pub fn on_spawned(&mut self, serial: u32, pid: u64, screen: Option<Fd>) {
+        if let Some(screen) = screen {
+            self.connect_terminal(serial, screen);
+        }
         let Some(exec) = self.execs.get(serial) else {
             return;
         };
@@ -162,20 +174,19 @@ fn parse_name(name: &[u8]) -> Outcome<String> {
 /// A command's cgroup and pipes.
 struct Plumbing {
     stdin: Option<Fd>,
-    outputs: [Fd; 2],
+    outputs: [Option<Fd>; 2],
     /// For the keeper: cgroup, stdout, stderr, stdin if it has one.
     of_child: Vec<Fd>,
 }
 
 impl Plumbing {
+    /// The keeper opens the terminal, which is the world's, and sends it with the news of the start.
+    fn of_terminal(cgroup: &str) -> Result<Plumbing, i32> {
+        Ok(Plumbing { stdin: None, outputs: [None, None], of_child: [make_leaf(cgroup)?].into() })
+    }
+
     fn lay(cgroup: &str, with_stdin: bool) -> Result<Plumbing, i32> {
-        let path = c_path(cgroup.as_bytes())?;
-        match check(unsafe { libc::mkdir(path.as_ptr(), 0o755) }) {
-            // What an exec of this name left behind, whose record was dropped, still runs there.
-            Ok(_) | Err(libc::EEXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-        let leaf = open(cgroup.as_bytes(), libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+        let leaf = make_leaf(cgroup)?;
         let (stdout, stdout_of_child) = pipe(0)?;
         let (stderr, stderr_of_child) = pipe(0)?;
         let mut of_child: Vec<Fd> = [leaf, stdout_of_child, stderr_of_child].into();
@@ -189,6 +200,16 @@ impl Plumbing {
         };
         never_wait(&stdout);
         never_wait(&stderr);
-        Ok(Plumbing { stdin, outputs: [stdout, stderr], of_child })
+        Ok(Plumbing { stdin, outputs: [Some(stdout), Some(stderr)], of_child })
     }
+}
+
+fn make_leaf(cgroup: &str) -> Result<Fd, i32> {
+    let path = c_path(cgroup.as_bytes())?;
+    match check(unsafe { libc::mkdir(path.as_ptr(), 0o755) }) {
+        // What an exec of this name left behind, whose record was dropped, still runs there.
+        Ok(_) | Err(libc::EEXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    open(cgroup.as_bytes(), libc::O_RDONLY | libc::O_DIRECTORY, 0)
 }

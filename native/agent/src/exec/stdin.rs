@@ -21,8 +21,10 @@ impl Agent {
         Ok(())
     }
 
+    /// At a terminal that is typed: who reads it next goes on typing.
     pub fn end_stdin(&mut self, serial: u32) {
-        if let Some(stdin) = self.execs.get(serial).and_then(|exec| exec.stdin.as_mut()) {
+        let pipe = self.execs.get(serial).filter(|exec| !exec.terminal);
+        if let Some(stdin) = pipe.and_then(|exec| exec.stdin.as_mut()) {
             stdin.end(&self.poller);
         }
     }

@@ -7,7 +7,7 @@ use super::account::Account;
 use super::spawn::Limits;
 use crate::sys::fd::{self, Fd};
 use crate::sys::process::{self, impose_limit, signals, spawn_borrowing_memory};
-use crate::sys::{check, errno};
+use crate::sys::{check, errno, terminal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -27,6 +27,8 @@ pub struct Plan<'a> {
     pub working_directory: *const libc::c_char,
     /// Becomes 0, 1, 2; none of these lies in 0 … 2.
     pub streams: [i32; 3],
+    /// They are one, and control its session.
+    pub at_terminal: bool,
     pub account: &'a Account,
     pub limits: &'a Limits,
     /// As the world sees it.
@@ -54,6 +56,9 @@ fn become_the_command(plan: &mut Plan<'_>) -> Result<(), i32> {
     unsafe { libc::setsid() };
     for (to, from) in plan.streams.iter().enumerate() {
         check(unsafe { libc::dup2(*from, to as i32) })?;
+    }
+    if plan.at_terminal {
+        terminal::be_controlled_by(0)?;
     }
     plan.stage = Stage::Limits;
     impose_limit(libc::RLIMIT_NPROC, plan.limits.processes)?;

@@ -15,6 +15,7 @@ pub mod message;
 mod open;
 mod prepare;
 mod spawn;
+pub mod terminal;
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -137,7 +138,7 @@ impl Keeper {
         let started = spawn::spawn(message, descriptors, limits, &self.prepared.silence)?;
         self.commands.insert(started.pid, message.serial);
         let body = pack::map().number("pid", started.pid_inside as u64).finish();
-        self.link.say(Tag::Spawned, message.serial, &body);
+        self.link.say_with(Tag::Spawned, message.serial, &body, started.screen.as_ref());
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use super::account::resolve;
 use super::child::{self, Plan, Stage};
 use super::explain::explain;
 use super::message::Message;
+use super::terminal::{self, Terminal};
 use crate::failure::{Code, Failure, Outcome};
 use crate::pack::{self, Fields};
 use crate::sys::fd::{Fd, c_path};
@@ -56,9 +57,12 @@ pub struct Started {
     /// As the keeper sees it, and as the world does.
     pub pid: i32,
     pub pid_inside: i32,
+    /// Of the terminal that it runs at.
+    pub screen: Option<Fd>,
 }
 
-/// Descriptors: cgroup directory, stdout, stderr, and stdin where the command has one; else it reads `silence`.
+/// Descriptors: cgroup directory, stdout, stderr, and stdin where the command has one; else it reads `silence`. One that runs at a
+/// terminal comes with the first alone.
 pub fn spawn(
     message: &Message<'_>,
     descriptors: Vec<Fd>,
@@ -66,12 +70,17 @@ pub fn spawn(
     silence: &Fd,
 ) -> Outcome<Started> {
     let fields = pack::parse_map(message.body)?;
-    let [cgroup, output, errors, input @ ..] = &descriptors[..] else {
-        return Err(Failure::new(Code::Io, "descriptors were lost on the way"));
-    };
-    let input = input.first().unwrap_or(silence);
     let program = Program::parse(&fields)?;
     let account = resolve(fields.optional_bytes("user")?)?;
+    let size = terminal::size(&fields)?;
+    let terminal = size.map(|size| terminal::open(size, &account)).transpose()?;
+    let (cgroup, streams) = match (&descriptors[..], &terminal) {
+        ([cgroup], Some(Terminal { line, .. })) => (cgroup, [line, line, line]),
+        ([cgroup, output, errors, input @ ..], None) => {
+            (cgroup, [input.first().unwrap_or(silence), output, errors])
+        }
+        _ => return Err(Failure::new(Code::Io, "descriptors were lost on the way")),
+    };
     let working_directory = match fields.bytes("cwd")? {
         b"/" => None,
         path => Some(c_string(path)?),
@@ -85,7 +94,8 @@ pub fn spawn(
         working_directory: working_directory
             .as_ref()
             .map_or(core::ptr::null(), |path| path.as_ptr()),
-        streams: [input.raw(), output.raw(), errors.raw()],
+        streams: streams.map(Fd::raw),
+        at_terminal: terminal.is_some(),
         account: &account,
         limits,
         pid: 0,
@@ -94,7 +104,8 @@ pub fn spawn(
     };
     let pid = child::start(&mut plan, Some(cgroup)).map_err(no_process)?;
     if plan.errno == 0 {
-        return Ok(Started { pid, pid_inside: plan.pid });
+        let screen = terminal.map(|terminal| terminal.screen);
+        return Ok(Started { pid, pid_inside: plan.pid, screen });
     }
     process::wait_for(pid);
     Err(explain(plan.stage, plan.errno, &fields))

@@ -12,6 +12,7 @@ pub mod poller;
 pub mod process;
 pub mod socket;
 pub mod stat;
+pub mod terminal;
 
 /// The errno of the call that just failed.
 pub fn errno() -> i32 {

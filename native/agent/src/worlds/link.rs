@@ -99,7 +99,10 @@ impl Agent {
             Tag::Opened => self.on_opened(world),
             Tag::InitEnded => self.on_init_ended(world),
             Tag::Finished => self.on_finished(world),
-            Tag::Spawned => self.on_spawned(message.serial, number("pid")),
+            Tag::Spawned => {
+                let screen = descriptors.into_iter().next();
+                self.on_spawned(message.serial, number("pid"), screen);
+            }
             Tag::Exited => self.on_exited(message.serial, Exit::of(number("status") as u32 as i32)),
             Tag::Done => self.on_done(message.serial, message.body, descriptors.into_iter().next()),
             Tag::Failed if self.worlds[world].is_failed_by(message.serial) => {

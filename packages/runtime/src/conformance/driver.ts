@@ -9,6 +9,7 @@ import { limitTests } from './limit-tests.ts'
 import { memoryTests } from './memory-tests.ts'
 import { recoverTests } from './recover-tests.ts'
 import { restoredBlankTests } from './restored-blank-tests.ts'
+import { terminalTests } from './terminal-tests.ts'
 import { worldTests } from './world-tests.ts'
 
 /** Declares a test that gets a driver of its own, and checks that nothing is left of it afterwards. */
@@ -31,6 +32,7 @@ export function driverConformance(harness: DriverHarness): void {
   describe(`driver ${harness.name}`, () => {
     describe('life', () => lifeTests(harness, driverTest))
     describe('commands', () => commandTests(harness, driverTest))
+    describe('terminals', () => terminalTests(harness, driverTest))
     describe('limits', () => limitTests(harness, driverTest))
     describe('disks', () => diskTests(harness, driverTest))
     describe('worlds', () => worldTests(harness, driverTest))

@@ -1,4 +1,5 @@
 import type { FakeCommand, FakeReply, FakeScript } from '../fake/script.ts'
+import type { TerminalSize } from '../guest/guest.ts'
 
 /**
  * Every shell text of the suite. Real drivers run them; a driver without processes is scripted with what they do, so that both
@@ -31,6 +32,7 @@ export const SHELL = {
   askCounter:
     'exec python3 -c "\nimport socket\nprint(socket.create_connection((\'127.0.0.1\', 8123)).recv(99).decode())\n"',
   replace: 'echo changed > /work; cat /work',
+  typed: 'tty; trap "stty size" WINCH; stty size; while :; do read line && eval "$line"; done',
 } as const
 
 const REPLIES: Record<keyof typeof SHELL, (command: FakeCommand) => FakeReply> = {
@@ -56,11 +58,23 @@ const REPLIES: Record<keyof typeof SHELL, (command: FakeCommand) => FakeReply> =
   countProcesses: ({ files }) => ({ stdout: `${Buffer.from(files.bytes('/work') ?? '')}3\n` }),
   counter: () => ({ hangs: true }),
   askCounter: () => ({ stdout: '1\n' }),
+  typed: ({ terminal }) => ({
+    stdout: terminal ? `/dev/pts/0\r\n${describe(terminal)}` : 'not a tty\n',
+    types: (typed, size) => {
+      if (typed === '') return { prints: describe(size) }
+      const code = /^exit (\d+)\n$/.exec(typed)
+      const echoed = typed.replace('\n', '\r\n')
+      if (code) return { prints: echoed, exitCode: Number(code[1]) }
+      return { prints: `${echoed}${typed.replace('echo ', '').replace('\n', '\r\n')}` }
+    },
+  }),
   replace: ({ files }) => {
     files.put('/work', 'changed\n')
     return { stdout: 'changed\n' }
   },
 }
+
+const describe = ({ columns, rows }: TerminalSize) => `${rows} ${columns}\r\n`
 
 /** For a scripted driver. */
 export const conformanceScript: FakeScript = (command) => {

@@ -1,5 +1,5 @@
 import type { FateKind } from '../driver.ts'
-import type { ExecResult } from '../guest/guest.ts'
+import type { ExecResult, TerminalSize } from '../guest/guest.ts'
 import { GuestError } from '../guest/guest-error.ts'
 import type { FakeClock, FakeReply } from './script.ts'
 
@@ -23,12 +23,18 @@ export class FakeExec {
   stdout: Uint8Array = EMPTY
   stderr: Uint8Array = EMPTY
   running = true
+  /** Of the one that it runs at. */
+  terminal: TerminalSize | undefined
+  /** Resolves when more is printed than there was. */
+  more = Promise.withResolvers<void>()
 
   readonly #clock: FakeClock
   readonly #onDeath: (kind: FateKind) => void
   readonly #abort = new AbortController()
   readonly #result = Promise.withResolvers<ExecResult>()
   readonly #replied = Promise.withResolvers<void>()
+  #types: FakeReply['types']
+  #endReader: (() => void) | undefined
   #cancels: (() => void)[] = []
 
   constructor(options: {
@@ -37,6 +43,7 @@ export class FakeExec {
     argv: readonly string[]
     pid: number
     timeoutMs: number | undefined
+    terminal: TerminalSize | undefined
     clock: FakeClock
     onDeath: (kind: FateKind) => void
   }) {
@@ -44,6 +51,7 @@ export class FakeExec {
     this.world = options.world
     this.argv = options.argv
     this.pid = options.pid
+    this.terminal = options.terminal
     this.#clock = options.clock
     this.#onDeath = options.onDeath
     this.startedAtMs = options.clock.now()
@@ -76,6 +84,29 @@ export class FakeExec {
     return true
   }
 
+  /** There is one reader at a time: the one before is told that it is over. */
+  readBy(tell: () => void): void {
+    this.#endReader?.()
+    this.#endReader = tell
+  }
+
+  /** False where nobody reads what is typed. */
+  type(bytes: Uint8Array): boolean {
+    if (!this.running || !this.terminal || !this.#types) return false
+    const { prints = '', exitCode } = this.#types(Buffer.from(bytes).toString(), this.terminal)
+    this.stdout = Buffer.concat([this.stdout, Buffer.from(prints)])
+    this.more.resolve()
+    this.more = Promise.withResolvers()
+    if (exitCode !== undefined) this.#end({ exitCode })
+    return true
+  }
+
+  resize(size: TerminalSize): void {
+    if (!this.terminal) throw new GuestError('invalid', `${this.exec} has no terminal`)
+    this.terminal = size
+    this.type(EMPTY)
+  }
+
   /** Ends without a result: the sandbox is gone, or the script threw. */
   fail(error: Error): void {
     if (!this.running) return
@@ -88,7 +119,8 @@ export class FakeExec {
     this.stdout = bytesOf(reply.stdout)
     this.stderr = bytesOf(reply.stderr)
     this.#replied.resolve()
-    if (reply.hangs) return
+    this.#types = reply.types
+    if (reply.hangs || (this.terminal && reply.types)) return
     this.#after(reply.delayMs ?? 0, () => {
       if (reply.dies) return this.#onDeath(reply.dies)
       const { signal, left = 0 } = reply

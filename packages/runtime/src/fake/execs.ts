@@ -10,6 +10,7 @@ import type {
   GuestBytes,
   GuestExecs,
   GuestWait,
+  TerminalSize,
 } from '../guest/guest.ts'
 import { GuestError } from '../guest/guest-error.ts'
 import { unlessAborted } from '../unless-aborted.ts'
@@ -49,7 +50,10 @@ export class FakeExecs implements GuestExecs {
       const forget = () => void (spec.forget && this.#execs.delete(exec.exec))
       exec.result.then(forget, forget)
       // The script is asked once its stdin is complete.
-      if (ended) this.#perform(exec, spec, EMPTY)
+      if (ended || spec.terminal) this.#perform(exec, spec, EMPTY)
+      if (spec.terminal) {
+        return handleOf(exec, wait?.signal, { stdoutFrom: 0, stderrFrom: 0 }, keyboardOf(exec))
+      }
       return handleOf(
         exec,
         wait?.signal,
@@ -89,7 +93,8 @@ export class FakeExecs implements GuestExecs {
 
   attach(exec: string, from: ExecOffsets, wait?: Pick<GuestWait, 'signal'>): ExecHandle {
     try {
-      return handleOf(this.#get(exec), wait?.signal, from, CLOSED_STDIN)
+      const found = this.#get(exec)
+      return handleOf(found, wait?.signal, from, found.terminal ? keyboardOf(found) : CLOSED_STDIN)
     } catch (error) {
       return failedHandle(exec, error)
     }
@@ -97,6 +102,10 @@ export class FakeExecs implements GuestExecs {
 
   async kill(exec: string, signal: number): Promise<{ processes: number }> {
     return { processes: this.#get(exec).kill(signal) ? 1 : 0 }
+  }
+
+  async resize(exec: string, size: TerminalSize): Promise<void> {
+    this.#get(exec).resize(size)
   }
 
   async list(): Promise<readonly ExecListing[]> {
@@ -110,6 +119,7 @@ export class FakeExecs implements GuestExecs {
       cut: false,
       startedMs: this.#options.clock.now() - exec.startedAtMs,
       processes: exec.running ? 1 : 0,
+      terminal: exec.terminal !== undefined,
     }))
   }
 
@@ -139,6 +149,7 @@ export class FakeExecs implements GuestExecs {
       argv: spec.argv.map(text),
       pid: ++this.#lastPid,
       timeoutMs: spec.timeoutMs,
+      terminal: spec.terminal,
       clock: this.#options.clock,
       onDeath: this.#options.die,
     })
@@ -156,6 +167,7 @@ export class FakeExecs implements GuestExecs {
       cwd: text(spec.cwd),
       user: spec.user ?? '0:0',
       stdin,
+      ...(exec.terminal ? { terminal: exec.terminal } : {}),
       files: this.#options.filesOf(spec.world),
       signal: exec.signal,
     }
@@ -177,6 +189,10 @@ export class FakeExecs implements GuestExecs {
 const EMPTY = new Uint8Array()
 const CLOSED_STDIN = { write: async () => false, end: () => {} }
 
+function keyboardOf(exec: FakeExec): ExecHandle['stdin'] {
+  return { write: async (bytes) => exec.type(bytes), end: () => {} }
+}
+
 function handleOf(
   exec: FakeExec,
   signal: AbortSignal | undefined,
@@ -184,6 +200,7 @@ function handleOf(
   stdin: ExecHandle['stdin'],
 ): ExecHandle {
   const detached = new AbortController()
+  exec.readBy(() => detached.abort(new GuestError('cancelled', 'another reader attached')))
   const signals = signal ? [signal, detached.signal] : [detached.signal]
   const left = AbortSignal.any(signals)
   const result = unlessAborted(left, exec.result)
@@ -206,8 +223,14 @@ async function* outputOf(
   await unlessAborted(left, exec.replied).catch(() => {})
   if (left.aborted) return
   const { stdoutFrom, stderrFrom } = from
-  if (stdoutFrom < exec.stdout.length) {
-    yield { channel: 'stdout', bytes: exec.stdout.subarray(stdoutFrom), offset: stdoutFrom }
+  for (let offset = stdoutFrom; ; ) {
+    // Before what there is, so that nothing that comes meanwhile is missed.
+    const { more, running } = exec
+    const bytes = exec.stdout.subarray(offset)
+    if (bytes.length > 0) yield { channel: 'stdout', bytes, offset }
+    offset += bytes.length
+    if (!exec.terminal || !running || left.aborted) break
+    await unlessAborted(left, Promise.race([more.promise, exec.result])).catch(() => {})
   }
   if (stderrFrom < exec.stderr.length) {
     yield { channel: 'stderr', bytes: exec.stderr.subarray(stderrFrom), offset: stderrFrom }

@@ -1,4 +1,5 @@
 import type { FateKind } from '../driver.ts'
+import type { TerminalSize } from '../guest/guest.ts'
 import type { FakeFiles } from './files.ts'
 
 /** A command as the script sees it. */
@@ -13,6 +14,8 @@ export interface FakeCommand {
   readonly user: string
   /** What `run` was given; empty for a started exec, whose handle writes later. */
   readonly stdin: Uint8Array
+  /** Of a command that runs at a terminal. */
+  readonly terminal?: TerminalSize
   /** Files of the command's world: read them, write them. */
   readonly files: FakeFiles
   /** Aborted when the command is killed, times out, or its sandbox dies. */
@@ -35,6 +38,15 @@ export interface FakeReply {
   readonly dies?: FateKind
   /** Processes left running. Default 0. */
   readonly left?: number
+  /** At a terminal: runs on, and does this for each piece that is typed; nothing was typed where the size has changed. */
+  readonly types?: (typed: string, size: TerminalSize) => FakeTyped
+}
+
+/** What a command does with what was typed. */
+export interface FakeTyped {
+  readonly prints?: string
+  /** It ends. */
+  readonly exitCode?: number
 }
 
 /** Decides what a command does. A promise keeps the command running meanwhile. */

@@ -10,12 +10,14 @@ import type {
   ExecSpec,
   GuestExecs,
   GuestWait,
+  TerminalSize,
 } from './guest.ts'
 import { GuestError } from './guest-error.ts'
 import { toBytes, toPath } from './guest-text.ts'
 import { GUEST_LIMITS } from './limits.ts'
 import type { GuestLink } from './link.ts'
 import * as messages from './messages.ts'
+import { TERMINAL_REVISION } from './revision.ts'
 
 const START: ExecOffsets = { stdoutFrom: 0, stderrFrom: 0 }
 const EXEC_ID = /^[A-Za-z0-9_-]{1,64}$/
@@ -59,12 +61,18 @@ export class AgentExecs implements GuestExecs {
   async list(wait: GuestWait = {}): Promise<readonly ExecListing[]> {
     const { execs } = await this.#link.request('exec.list', {}, messages.execList, wait)
     const nowMs = Date.now()
-    return execs.map(({ argv0, command, cut, ...listing }) => ({
+    return execs.map(({ argv0, command, cut, terminal = false, ...listing }) => ({
       ...listing,
+      terminal,
       command: command ?? argv0 ?? new Uint8Array(0),
       cut: cut ?? command === undefined,
       startedMs: Math.max(0, nowMs - listing.startedMs),
     }))
+  }
+
+  async resize(exec: string, { columns, rows }: TerminalSize, wait: GuestWait = {}): Promise<void> {
+    const size = { exec, columns, rows }
+    await this.#link.request('exec.resize', size, messages.nothing, wait)
   }
 
   async forget(exec: string, wait: GuestWait = {}): Promise<void> {
@@ -73,6 +81,8 @@ export class AgentExecs implements GuestExecs {
 
   /** As `start`, but throws what makes it impossible to ask. */
   startReading(spec: ExecSpec, wait: Pick<GuestWait, 'signal'>): AgentExec {
+    // An older agent would run it without one.
+    if (spec.terminal) this.#link.requireRevision(TERMINAL_REVISION, 'a terminal')
     const stream = this.#link.open('exec.start', startArguments(spec), wait)
     const { exec } = spec
     return new AgentExec(this.#link, {
@@ -87,7 +97,10 @@ export class AgentExecs implements GuestExecs {
 
 function startArguments(spec: ExecSpec): PayloadMap {
   const { world, exec, stdin, mode, user, timeoutMs, headBytes, tailBytes, ringBytes } = spec
-  const { forget } = spec
+  const { forget, terminal } = spec
+  if (terminal && !(stdin && mode === 'stream')) {
+    throw new GuestError('invalid', 'a terminal is read while it runs, and typed at')
+  }
   if (!EXEC_ID.test(exec)) throw new GuestError('invalid', `${JSON.stringify(exec)} is no exec id`)
   for (const kept of [headBytes, tailBytes, ringBytes]) {
     if (kept !== undefined && kept > GUEST_LIMITS.keptBytes) {
@@ -98,5 +111,5 @@ function startArguments(spec: ExecSpec): PayloadMap {
   const env = spec.env.map(([name, value]) => [toBytes(name), toBytes(value)])
   const cwd = toPath(spec.cwd)
   const kept = { headBytes, tailBytes, ringBytes }
-  return { world, exec, argv, env, cwd, user, stdin, mode, timeoutMs, forget, ...kept }
+  return { world, exec, argv, env, cwd, user, stdin, mode, timeoutMs, forget, ...terminal, ...kept }
 }

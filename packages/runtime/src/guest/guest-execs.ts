@@ -29,6 +29,12 @@ export interface GuestExecs {
    */
   kill(exec: string, signal: number, wait?: GuestWait): Promise<{ processes: number }>
 
+  /**
+   * Changes the size of a command's terminal; what runs in its foreground is told by SIGWINCH. One that has ended stays as it is.
+   * `exec_unknown`; `invalid` for one without a terminal; `unsupported` by an agent from before there were any.
+   */
+  resize(exec: string, size: TerminalSize, wait?: GuestWait): Promise<void>
+
   /** The latest 256. */
   list(wait?: GuestWait): Promise<readonly ExecListing[]>
 
@@ -53,6 +59,12 @@ export interface ExecSpec {
   readonly cwd: GuestText
   /** A name, or `uid[:gid]`. Default `0:0`. */
   readonly user?: string
+  /**
+   * It runs at a terminal of this size: a session of its own that the terminal controls. All its output is `stdout`; what is typed
+   * is written to `stdin` by whoever reads it, also after an attach, and `stdin.end()` means nothing. When the command ends the
+   * terminal hangs up on what it left. With `stdin: true` and mode `stream`; `unsupported` by an agent from before there were any.
+   */
+  readonly terminal?: TerminalSize
   /** Whether `stdin` of the handle can be written. False: the command reads end of file at once. */
   readonly stdin: boolean
   readonly mode: ExecMode
@@ -67,7 +79,13 @@ export interface ExecSpec {
   readonly forget?: boolean
 }
 
-export interface ExecRunSpec extends Omit<ExecSpec, 'mode' | 'stdin' | 'forget'> {
+/** In characters, 1 … 4,096 each. */
+export interface TerminalSize {
+  readonly columns: number
+  readonly rows: number
+}
+
+export interface ExecRunSpec extends Omit<ExecSpec, 'mode' | 'stdin' | 'forget' | 'terminal'> {
   /** Written to the command's stdin, then closed. Default: none. */
   readonly stdin?: GuestBytes
   /** Keep the ended exec in the agent, to be attached to again. Default false. */
@@ -148,4 +166,6 @@ export interface ExecListing {
   /** How long ago it started. */
   readonly startedMs: number
   readonly processes: number
+  /** It runs at a terminal. */
+  readonly terminal: boolean
 }

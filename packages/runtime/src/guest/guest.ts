@@ -32,6 +32,7 @@ export {
   type ExecSpec,
   type GuestExecs,
   type OutputCount,
+  type TerminalSize,
 } from './guest-execs.ts'
 export {
   type ContentStream,

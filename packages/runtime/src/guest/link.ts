@@ -200,6 +200,12 @@ export class GuestLink {
     }
   }
 
+  /** @throws GuestError `unsupported` where the agent is from before `revision` */
+  requireRevision(revision: number, what: string): void {
+    if (this.agentRevision >= revision) return
+    throw new GuestError('unsupported', what + this.#whyUnsupported('unsupported'))
+  }
+
   /** A sandbox that an earlier daemon started lives on with the agent that it has. */
   #whyUnsupported(code: GuestErrorCode): string {
     if (code !== 'unsupported' || this.agentRevision >= GUEST_REVISION) return ''

@@ -132,6 +132,7 @@ export const execList = z.object({
         /** Unix time. */
         startedMs: count,
         processes: count,
+        terminal: z.boolean().exactOptional(),
       }),
     )
     .max(GUEST_LIMITS.execs),

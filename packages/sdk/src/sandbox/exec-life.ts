@@ -11,7 +11,13 @@ export type ExecStart = Extract<ConnectRequestInput, { op: 'exec.start' }>
 /** What a command is run with. */
 export interface ExecPlan {
   readonly connection: Connection
-  readonly request: ExecStart
+  readonly sandbox: string
+  readonly exec: string
+  /** Starts it. Undefined: it runs, or ran, and is found `from` where somebody read it to. */
+  readonly request: ExecStart | undefined
+  readonly from?: OutputOffsets
+  /** It runs at a terminal, which is typed at over `present`. */
+  readonly terminal?: true
   /** `true`: written to later. */
   readonly stdin: ByteSource | true | undefined
   /** Why it is not even started. */
@@ -56,6 +62,9 @@ export class ExecLife {
   /** Whether the daemon has handed all of stdin over. */
   #stdinTaken: boolean
   #leg: ExecLeg | undefined
+  /** The leg that is there now, or the next one. */
+  #present = deferred<ExecLeg | undefined>()
+  #left = false
   /** Who waits for the next leg. */
   #latest: Deferred<ExecLeg | undefined> = this.first
 
@@ -73,6 +82,19 @@ export class ExecLife {
   /** Resolves once it runs, or can't any more. */
   get started(): Promise<void> {
     return this.#started.promise
+  }
+
+  /** How the command is reached now; waits while the daemon is away. Undefined when it has ended; rejects when it is lost. */
+  get present(): Promise<ExecLeg | undefined> {
+    return this.#present.promise
+  }
+
+  /** Settles everything with the reason now; the command goes on, and can be found again. */
+  leave(reason: Error): void {
+    if (this.#over) return
+    this.#left = true
+    this.#settle(reason)
+    this.#leg?.stream.abort(reason)
   }
 
   /** Settles everything with the reason now, and kills the command. Resolves when that is done, or took too long. */
@@ -95,12 +117,14 @@ export class ExecLife {
     const { connection, request } = this.#plan
     const outage = connection.outage()
     let starts = 0
-    let attaches = false
+    let attaches = !request
     while (!this.#over) {
       try {
-        const from = this.#leg?.output.end ?? FROM_START
+        const from = this.#leg?.output.end ?? this.#plan.from ?? FROM_START
         if (!attaches) starts++
-        const stream = await connection.open(attaches ? attachRequest(request, from) : request)
+        const asked = attaches || !request ? attachRequest(this.#plan, from) : request
+        const stream = await connection.open(asked)
+        if (this.#left) stream.abort(new SandlotError('cancelled', 'it was left'))
         this.#enter(stream, from, { attached: attaches, onNews: () => outage.over() })
         if (!attaches) void this.#feed(stream)
         attaches = true
@@ -108,11 +132,12 @@ export class ExecLife {
       } catch (thrown) {
         const error = asSandlotError(thrown)
         if (this.#over) break
+        this.#present = deferred()
         const arrived = this.#runs || !isCode(error, 'exec_unknown')
-        if (!arrived && starts < STARTS_MAX && this.#canFeedAgain()) attaches = false
+        if (request && !arrived && starts < STARTS_MAX && this.#canFeedAgain()) attaches = false
         else if (isOutage(error)) {
           await outage.wait(error).catch((last) => this.#settle(last))
-        } else this.#settle(attaches ? forgotten(error, this.#runs) : error)
+        } else this.#settle(attaches && request ? forgotten(error, this.#runs) : error)
       }
     }
     this.#started.resolve()
@@ -137,6 +162,7 @@ export class ExecLife {
     this.#leg = { stream, output, next: deferred() }
     this.#latest.resolve(this.#leg)
     this.#latest = this.#leg.next
+    this.#present.resolve(this.#leg)
   }
 
   /** What of its stdin arrived can't be told: going on could feed it half of something. */
@@ -173,14 +199,19 @@ export class ExecLife {
 
   #finish(end: ExecEnd): void {
     this.#over = true
-    this.end.resolve({ ...end, exec: this.#plan.request.exec })
+    this.end.resolve({ ...end, exec: this.#plan.exec })
     this.#latest.resolve(undefined)
+    this.#present = deferred()
+    this.#present.resolve(undefined)
   }
 
   #settle(error: unknown): void {
     this.#over = true
     this.end.reject(error)
     this.#latest.reject(error)
+    this.#present.reject(error)
+    this.#present = deferred()
+    this.#present.reject(error)
   }
 }
 
@@ -193,8 +224,12 @@ function forgotten(error: unknown, runs: boolean): unknown {
   return new SandlotError('connection_lost', message, { cause: error })
 }
 
-function attachRequest({ sandbox, exec }: ExecStart, from: OutputOffsets): ConnectRequestInput {
+function attachRequest(
+  { sandbox, exec, terminal }: ExecPlan,
+  from: OutputOffsets,
+): ConnectRequestInput {
   return {
+    ...(terminal ? { terminal } : {}),
     op: 'exec.attach',
     sandbox,
     exec,

@@ -11,7 +11,8 @@ import {
 import type { Connection } from '../connection/connection.ts'
 import { asSandlotError, toError } from '../connection/failure.ts'
 import { unknownOption } from '../connection/unknown-option.ts'
-import { type ByteSource, concatenate, newTextDecoder, textOf } from './bytes.ts'
+import { type ByteSource, concatenate, textOf } from './bytes.ts'
+import { readChunks } from './exec-chunks.ts'
 import { ExecLife, type ExecStart } from './exec-life.ts'
 import type { ExecChunk, ExecResult } from './exec-result.ts'
 
@@ -106,6 +107,8 @@ export class ExecStream implements AsyncIterable<ExecChunk>, AsyncDisposable {
     this.#target = target
     this.#life = new ExecLife({
       connection: target.connection,
+      exec: this.id,
+      sandbox: target.sandbox,
       request: startRequest(target, this.id, command, options, mode),
       stdin,
       refusal: signal?.aborted
@@ -163,49 +166,8 @@ export class ExecStream implements AsyncIterable<ExecChunk>, AsyncDisposable {
   }
 }
 
-async function* readChunks(life: ExecLife): AsyncGenerator<ExecChunk> {
-  const decoders = { stdout: newTextDecoder(), stderr: newTextDecoder() }
-  const ends = { stdout: 0, stderr: 0 }
-  let leg = await life.first.promise
-  let isRead = false
-  try {
-    for (; leg; leg = await leg.next.promise) {
-      try {
-        for await (const piece of leg.output.pieces()) {
-          const decoder = decoders[piece.channel]
-          ends[piece.channel] = piece.offset + piece.bytes.length
-          // A character that was cut by a gap has no other half.
-          const broken = piece.droppedBytes > 0 ? decoder.decode() : ''
-          yield { ...piece, text: broken + decoder.decode(piece.bytes, { stream: true }) }
-        }
-      } catch {
-        // Whether there is another leg, the life says.
-      }
-    }
-    isRead = true
-    for (const channel of ['stdout', 'stderr'] as const) {
-      const text = decoders[channel].decode()
-      const offset = ends[channel]
-      if (text !== '') yield { channel, bytes: NOTHING, offset, droppedBytes: 0, text }
-    }
-  } finally {
-    if (!isRead) discardRest(leg)
-  }
-}
-
-const NOTHING = new Uint8Array(0)
-
-/** The reader left: the command goes on unread, over whatever connections it takes. */
-async function discardRest(from: Awaited<ExecLife['first']['promise']>): Promise<void> {
-  try {
-    for (let leg = from; leg; leg = await leg.next.promise) leg.output.discard()
-  } catch {
-    // What it came to, `result` says.
-  }
-}
-
 /** What no daemon takes is refused before it is sent: it may not even fit a message. */
-function tooLong(
+export function tooLong(
   command: string | readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): SandlotError | undefined {

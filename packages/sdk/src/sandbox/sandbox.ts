@@ -16,12 +16,13 @@ import {
   type ExecOptions,
   ExecStream,
   type ExecStreamOptions,
-  type ExecTarget,
   runExec,
   type World,
 } from './exec.ts'
 import type { ExecResult } from './exec-result.ts'
 import { Files } from './files.ts'
+import { type Pty, type PtyOptions, type PtyTarget, startPty } from './pty.ts'
+import { Ptys } from './ptys.ts'
 
 /**
  * `exclude`: absolute paths below which it is as if nothing had been done. `onRestore`: a command that runs in each sandbox that begins
@@ -49,6 +50,8 @@ export class Sandbox implements AsyncDisposable {
   /** `sb_…` */
   readonly id: string
   readonly files: Files
+  /** Its terminals: `list`, `attach`, `kill`. */
+  readonly ptys: Ptys
   readonly #context: ClientContext
   readonly #world: World
   readonly #signal: AbortSignal | undefined
@@ -64,6 +67,21 @@ export class Sandbox implements AsyncDisposable {
     this.#world = options.world ?? 'main'
     this.#signal = options.signal
     this.files = new Files({ ...context, sandbox: id, world: this.#world, signal: options.signal })
+    this.ptys = new Ptys(this.#target(), (waiting) => this.execs(waiting))
+  }
+
+  /**
+   * A terminal in it, with a shell or another command: for a person, and for programs that want one. The terminal lives in the
+   * sandbox: a client that lost its connection, or another client, attaches to it again by its id (`sandbox.ptys.attach`).
+   * Rejects when it can't be started (`exec_failed`).
+   */
+  async pty({ signal, ...options }: PtyOptions): Promise<Pty> {
+    const joined = signal && this.#signal ? joinSignals(signal, this.#signal) : undefined
+    const own = joined?.signal ?? signal ?? this.#signal
+    const pty = startPty(this.#target(), own ? { ...options, signal: own } : options)
+    const release = () => joined?.[Symbol.dispose]()
+    pty.then(({ result }) => result.then(release, release), release)
+    return await pty
   }
 
   /**
@@ -188,7 +206,7 @@ export class Sandbox implements AsyncDisposable {
     return await this.#context.http.json<T>(route, { parameters, signal: joined.signal })
   }
 
-  #target(): ExecTarget {
+  #target(): PtyTarget {
     const { connection, http } = this.#context
     return {
       connection,
@@ -200,6 +218,8 @@ export class Sandbox implements AsyncDisposable {
           json: { signal },
           signal: wait,
         }),
+      resize: async (exec, size) =>
+        await http.json('resizeExec', { parameters: { id: this.id, exec }, json: size }),
     }
   }
 }

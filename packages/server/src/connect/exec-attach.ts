@@ -5,7 +5,8 @@ import type { Operation } from './session.ts'
 /** Finds a command that runs or ran, from given offsets into its output. */
 export const execAttach: Operation<'exec.attach'> = async (stream, request, session) => {
   const { node, caller, serving } = session
-  using _ = serving.begin({ admitted: node.isOfAttempt(request.sandbox) })
+  using begun = serving.begin({ admitted: node.isOfAttempt(request.sandbox) })
+  if (request.terminal) begun[Symbol.dispose]()
   const { signal } = stream
   using lent = await node.sandboxes.lend(request.sandbox, { project: caller.project, signal })
   const from = { stdoutFrom: request.stdoutFrom, stderrFrom: request.stderrFrom }

@@ -11,7 +11,7 @@ import { commandText } from './command-text.ts'
 import { ExecAnswers } from './exec-answers.ts'
 import { lendFor, streamOut, withSandbox } from './use.ts'
 
-type ExecRoutes = 'runExec' | 'listExecs' | 'killExec' | 'readLog'
+type ExecRoutes = 'runExec' | 'listExecs' | 'killExec' | 'resizeExec' | 'readLog'
 type ExecAnswer = z.input<typeof execAnswer>
 
 /** Commands over plain HTTP. */
@@ -43,6 +43,11 @@ export function execHandlers(
       withSandbox(node, call, ({ guest }) =>
         guest.exec.kill(execIdOf(call.params.exec), call.body.signal ?? 9, { signal: call.signal }),
       ),
+    resizeExec: (call) =>
+      withSandbox(node, call, async ({ guest }) => {
+        await guest.exec.resize(execIdOf(call.params.exec), call.body, { signal: call.signal })
+        return call.body
+      }),
     readLog: (call) => readLog(node, call),
   }
 }

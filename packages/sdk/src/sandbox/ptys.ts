@@ -1,0 +1,32 @@
+import type { ExecView } from '@sandlot/protocol'
+import type { Waiting } from '../connection/context.ts'
+import { attachPty, type Pty, type PtyAttachOptions, type PtyTarget } from './pty.ts'
+
+/** The terminals of a sandbox: `sandbox.ptys`. They live in it, whoever reads them. */
+export class Ptys {
+  readonly #target: PtyTarget
+  readonly #execs: (options: Waiting) => Promise<ExecView[]>
+
+  constructor(target: PtyTarget, execs: (options: Waiting) => Promise<ExecView[]>) {
+    this.#target = target
+    this.#execs = execs
+  }
+
+  /** Those that run, and the latest that ended. */
+  async list(options: Waiting = {}): Promise<ExecView[]> {
+    return (await this.#execs(options)).filter(({ terminal }) => terminal)
+  }
+
+  /**
+   * Takes a terminal over, whoever has it, also after a restart of the daemon. One that has ended shows what it kept, and its result.
+   * `exec_unknown` where there is none of this id.
+   */
+  async attach(id: string, options: PtyAttachOptions = {}): Promise<Pty> {
+    return await attachPty(this.#target, id, options)
+  }
+
+  /** Ends all that runs in a terminal, or sends it another signal. */
+  async kill(id: string, signal = 9): Promise<void> {
+    await this.#target.kill(id, signal, undefined)
+  }
+}
