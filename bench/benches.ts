@@ -119,6 +119,19 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/teardown.ts')).teardown,
   },
   {
+    name: 'recover',
+    limitMs: 300_000,
+    about: 'a daemon killed with 200 sandboxes alive: until the next one serves, all adopted',
+    load: async () => (await import('./figures/recover.ts')).recover,
+  },
+  {
+    name: 'soak',
+    limitMs: 900_000,
+    about:
+      '400 sandboxes one after the other (5,000 with --long): what grows with how many there were',
+    load: async () => (await import('./figures/soak.ts')).soak,
+  },
+  {
     name: 'crash',
     limitMs: 600_000,
     about: '500 episodes with the daemon killed twice: nothing lost, doubled or left',

@@ -8,6 +8,7 @@ import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
 import { leftovers } from '../daemon/leftovers.ts'
 import { detectCgroups } from '../inside.ts'
 import { timed } from '../interleave.ts'
+import { inLanes } from '../lanes.ts'
 import { proportionalBytes } from '../processes.ts'
 import { TRUE_COMMAND } from '../spec.ts'
 import { median } from '../statistics.ts'
@@ -80,19 +81,12 @@ async function template(daemon: BenchDaemon, image: string): Promise<string> {
   return (await client.prepare({ from: Image.fromId(image), resources: RESOURCES })).id
 }
 
-async function each<T>(
+function each<T>(
   items: readonly T[],
-  { signal }: BenchContext,
+  context: BenchContext,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  let next = 0
-  const lane = async () => {
-    while (next < items.length) {
-      signal.throwIfAborted()
-      await work(items[next++] as T)
-    }
-  }
-  await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+  return inLanes(items, IN_FLIGHT, context, work)
 }
 
 /** Of some sandboxes of the daemon, what all their processes take. */

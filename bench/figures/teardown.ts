@@ -52,6 +52,7 @@ export const teardown: Bench = async (context) => {
       name: 'teardown.clean',
       unit: 's',
       samples: [(cleanMs - beginMs) / 1000],
+      target: { of: 'value', atMost: 2 },
       note: `until nothing is left on the machine of ${BATCH} that end at once`,
     },
   ]

@@ -1,3 +1,4 @@
+import type { BackupFile, BackupOptions } from './backup.ts'
 import type { Blobs } from './blobs.ts'
 import type { Bus } from './bus.ts'
 import type { Kv } from './kv.ts'
@@ -23,4 +24,11 @@ export interface Engine extends AsyncDisposable {
   readonly kv: Kv
   readonly blobs: Blobs
   readonly bus: Bus
+
+  /**
+   * Everything durable as of one instant after the call, while others go on: files from which an engine of the same kind opens. Contents
+   * that nothing pins are left out. Nothing is collected until the iteration ends, so it is to be read without pause; one at a time.
+   * Errors: `disk_full` (a copy of the records is made first), `storage_failed`.
+   */
+  backup(options?: BackupOptions): AsyncIterable<BackupFile>
 }

@@ -1,3 +1,4 @@
+export type { BackupFile, BackupOptions } from './backup.ts'
 export type {
   BlobCallOptions,
   BlobInfo,

@@ -42,6 +42,8 @@ export class SqliteBlobs implements Blobs {
   readonly #closing: AbortSignal
   readonly #locks = new KeyedLock()
   readonly #puts = new Set<Promise<unknown>>()
+  /** Whoever reads blobs by what was pinned at one instant. */
+  #holds = 0
 
   constructor({ files, journal, clock, closing }: SqliteBlobsOptions) {
     this.#files = files
@@ -142,6 +144,18 @@ export class SqliteBlobs implements Blobs {
     return { blobs, sizeBytes }
   }
 
+  /** Nothing is removed until it is disposed. */
+  holdAll(): Disposable {
+    this.#holds += 1
+    let over = false
+    return {
+      [Symbol.dispose]: () => {
+        if (!over) this.#holds -= 1
+        over = true
+      },
+    }
+  }
+
   /** Waits for the puts under way, which `closing` has stopped. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#puts)
@@ -184,7 +198,7 @@ export class SqliteBlobs implements Blobs {
     signal: AbortSignal | undefined,
   ): Promise<number | undefined> {
     return this.#locks.run(digest, async () => {
-      if ((await this.#unpinned([digest], signal)).length === 0) return undefined
+      if (this.#holds > 0 || (await this.#unpinned([digest], signal)).length === 0) return undefined
       const stat = await this.#files.stat(digest)
       if (stat === undefined || stat.mtimeMs > putBeforeMs) return undefined
       await this.#files.remove(digest)

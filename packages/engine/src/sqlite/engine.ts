@@ -1,9 +1,11 @@
 import { join } from 'node:path'
+import type { BackupFile, BackupOptions } from '../backup.ts'
 import type { BusFaults } from '../bus-delivery.ts'
 import type { Clock } from '../clock.ts'
 import type { Engine } from '../engine.ts'
 import { EngineError } from '../error.ts'
 import { InProcessBus } from '../in-process-bus.ts'
+import { backupFiles } from './backup-files.ts'
 import { BlobFiles } from './blob-files.ts'
 import { SqliteBlobs } from './blobs.ts'
 import { Journal } from './journal.ts'
@@ -32,12 +34,14 @@ export class SqliteEngine implements Engine {
   readonly kv: SqliteKv
   readonly blobs: SqliteBlobs
   readonly bus: InProcessBus
+  readonly #directory: string
   readonly #journal: Journal
   readonly #closing = new AbortController()
 
   private constructor(journal: Journal, files: BlobFiles, parts: SqliteEngineParts) {
     const { clock, busFaults } = parts
     const closing = this.#closing.signal
+    this.#directory = parts.storage.directory
     this.#journal = journal
     this.log = new SqliteLog(journal, closing)
     this.queue = new SqliteQueue(journal, clock, closing)
@@ -58,6 +62,13 @@ export class SqliteEngine implements Engine {
       await journal.close()
       throw openError(error, directory)
     }
+  }
+
+  backup({ signal }: BackupOptions = {}): AsyncGenerator<BackupFile> {
+    return backupFiles(
+      { directory: this.#directory, journal: this.#journal, blobs: this.blobs },
+      signal,
+    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -59,6 +59,7 @@ export class Journal {
   /** Why no more operations are taken. */
   #ended: EngineError | undefined
   #idle: (() => void) | undefined
+  #backingUp: PromiseWithResolvers<readonly string[]> | undefined
   readonly #exited: Promise<void>
 
   private constructor(worker: Worker) {
@@ -125,6 +126,21 @@ export class Journal {
     this.#waiting.add(pending)
     this.#scheduleFlush()
     return promise
+  }
+
+  /**
+   * Copies the database to this path, while others go on; gives what the copy pins. One at a time.
+   */
+  async backUp(path: string): Promise<readonly string[]> {
+    if (this.#ended) throw this.#ended
+    if (this.#backingUp) throw new EngineError('backlog_full', 'a backup is being made already')
+    this.#backingUp = Promise.withResolvers()
+    try {
+      this.#post({ type: 'backup', path })
+      return await this.#backingUp.promise
+    } finally {
+      this.#backingUp = undefined
+    }
   }
 
   /** Takes no more, waits for what was taken, and closes the database. Idempotent. */
@@ -198,6 +214,11 @@ export class Journal {
   }
 
   #receive(message: FromStorage): void {
+    if (message.type === 'backedUp') {
+      const { outcome } = message
+      if ('error' in outcome) this.#backingUp?.reject(fromPlainError(outcome.error))
+      else this.#backingUp?.resolve(outcome.digests)
+    }
     if (message.type !== 'done') return
     const batch = this.#inFlight.shift() ?? []
     for (const [index, outcome] of message.outcomes.entries()) {
@@ -241,6 +262,7 @@ export class Journal {
     this.#ended ??= new EngineError('storage_failed', message)
     const lost = [...this.#inFlight.splice(0).flat(), ...this.#waiting]
     this.#waiting.clear()
+    this.#backingUp?.reject(this.#ended)
     for (const pending of lost) {
       this.#release(pending)
       settlePending(pending, () => pending.reject(this.#ended))

@@ -9,6 +9,9 @@ const NOT_A_DATABASE = 26
 /** Extended code: a flush to disk failed, so that nobody knows what is there. */
 const IO_ERROR_FSYNC = 1034
 
+export const RESTORE_HINT =
+  'Restore a backup into a new data directory; keep this one for whoever wants to look into it.'
+
 export function isBusy(error: unknown): boolean {
   return primary(error) === BUSY
 }
@@ -33,6 +36,11 @@ export function storageError(error: unknown, what: string): EngineError {
 
 /** A failure to open the data directory. */
 export function openError(error: unknown, directory: string): EngineError {
+  const code = primary(error)
+  if (code === CORRUPT || code === NOT_A_DATABASE) {
+    const message = `the database in ${directory} is damaged: ${(error as Error).message}`
+    return new EngineError('directory_unusable', message, { hint: RESTORE_HINT, cause: error })
+  }
   const known = storageError(error, `the data directory ${directory} could not be opened`)
   if (known.code !== 'storage_failed') return known
   return new EngineError('directory_unusable', known.message, { cause: error })

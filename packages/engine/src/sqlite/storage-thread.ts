@@ -20,6 +20,8 @@ if (storage) {
     if (message.type === 'batch') {
       const outcomes = storage.transactions.run(message.operations, unpackBytes(message.bytes))
       send({ type: 'done', outcomes }, buffersOf(outcomes))
+    } else if (message.type === 'backup') {
+      void storage.backUp(message.path).then((outcome) => send({ type: 'backedUp', outcome }))
     } else {
       storage.close()
       port.close()

@@ -1,19 +1,23 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { EngineError } from '../error.ts'
+import { type BackUpOutcome, backUp } from './back-up.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { kvOperations } from './kv-operations.ts'
 import { logOperations } from './log-operations.ts'
 import { checkSchema, migrate } from './migrate.ts'
 import { pinOperations } from './pin-operations.ts'
 import { queueOperations } from './queue-operations.ts'
-import { openError } from './sqlite-error.ts'
+import { openError, RESTORE_HINT } from './sqlite-error.ts'
 import type { StorageOptions } from './thread-message.ts'
 import { Transactions } from './transaction.ts'
 
 /** The open database of one data directory. */
 export interface Storage {
   readonly transactions: Transactions
+  /** Never rejects. */
+  backUp(path: string): Promise<BackUpOutcome>
   close(): void
 }
 
@@ -28,6 +32,7 @@ export function openStorage(options: StorageOptions): Storage {
   try {
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
     stack.use(lockDirectory(options.directory))
+    refuseLost(options.directory)
     const database = new DatabaseSync(join(options.directory, 'engine.db'))
     stack.defer(() => database.close())
     // Before the first read: the index of the write-ahead log then needs no file, which a full disk could not hold.
@@ -42,11 +47,25 @@ export function openStorage(options: StorageOptions): Storage {
       ...pinOperations(database),
     })
     const held = stack.move()
-    return { transactions, close: () => held.dispose() }
+    return {
+      transactions,
+      backUp: (path) => backUp(database, path),
+      close: () => held.dispose(),
+    }
   } catch (error) {
     stack.dispose()
     throw openError(error, options.directory)
   }
+}
+
+/** Blobs come after the first database: where they are and that is not, or is empty, starting anew would hide what was lost. */
+function refuseLost(directory: string): void {
+  const sizeBytes = (name: string) =>
+    statSync(join(directory, name), { throwIfNoEntry: false })?.size ?? 0
+  if (sizeBytes('engine.db') + sizeBytes('engine.db-wal') > 0) return
+  if (!existsSync(join(directory, 'blobs'))) return
+  const message = `the database ${join(directory, 'engine.db')} is empty or gone, and the directory was used before`
+  throw new EngineError('directory_unusable', message, { hint: RESTORE_HINT })
 }
 
 function configure(database: DatabaseSync, options: StorageOptions): void {

@@ -17,6 +17,8 @@ export type ToStorage =
       readonly operations: readonly Operation[]
       readonly bytes: PackedBytes
     }
+  /** The database as of one instant, as a file of its own at this path. The thread goes on with its batches meanwhile. */
+  | { readonly type: 'backup'; readonly path: string }
   | { readonly type: 'close' }
 
 export interface Operation {
@@ -29,6 +31,11 @@ export type FromStorage =
   | { readonly type: 'opened' }
   | { readonly type: 'refused'; readonly error: PlainError }
   | { readonly type: 'done'; readonly outcomes: readonly Outcome[] }
+  /** `digests`: what is pinned in the copy. */
+  | {
+      readonly type: 'backedUp'
+      readonly outcome: { readonly digests: readonly string[] } | { readonly error: PlainError }
+    }
 
 export type Outcome =
   | { readonly ok: true; readonly result: unknown; readonly bytes: PackedBytes | undefined }

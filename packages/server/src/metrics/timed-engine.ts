@@ -35,6 +35,7 @@ export function timedEngine(
     queue,
     blobs,
     bus,
+    backup: (...given) => engine.backup(...given),
     [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
 }

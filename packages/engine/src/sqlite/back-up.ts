@@ -1,0 +1,30 @@
+import { backup, DatabaseSync } from 'node:sqlite'
+import { storageError } from './sqlite-error.ts'
+import { type FromStorage, toPlainError } from './thread-message.ts'
+
+export type BackUpOutcome = Extract<FromStorage, { type: 'backedUp' }>['outcome']
+
+/** Pages that are copied before the batches that came meanwhile get their turn: 2 MiB. */
+const PAGES_AT_ONCE = 512
+
+/** Writes by this very connection go into the copy too, so the copy is of the instant at which it is whole. Never rejects. */
+export async function backUp(database: DatabaseSync, path: string): Promise<BackUpOutcome> {
+  try {
+    await backup(database, path, { rate: PAGES_AT_ONCE })
+    return { digests: finish(path) }
+  } catch (error) {
+    return { error: toPlainError(storageError(error, 'the database could not be copied')) }
+  }
+}
+
+/** Makes it one file, without a log beside it, and reads what it pins. */
+function finish(path: string): readonly string[] {
+  const copy = new DatabaseSync(path)
+  try {
+    copy.exec('PRAGMA journal_mode = DELETE')
+    const rows = copy.prepare('SELECT DISTINCT digest FROM blob_pins ORDER BY digest').all()
+    return rows.map(({ digest }) => String(digest))
+  } finally {
+    copy.close()
+  }
+}
