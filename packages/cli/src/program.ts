@@ -1,5 +1,6 @@
 /** Every verb with its options; what a verb does stands in `commands/`, loaded when it is called. */
 import { Command } from 'commander'
+import { addBackupVerbs } from './backup-verbs.ts'
 import { addDoctorVerbs } from './doctor-verbs.ts'
 import { explainErrors } from './explain-errors.ts'
 import { addImageVerbs } from './image-verbs.ts'
@@ -73,6 +74,7 @@ function addDaemonVerbs(program: Command): void {
       process.exitCode = await serveCommand(options)
     })
   addDoctorVerbs(program)
+  addBackupVerbs(program)
   program
     .command('setup')
     .description(

@@ -8,6 +8,7 @@ import { execAnswer, execRun, execView, terminalSize } from './exec.ts'
 import { fileStat, sandboxPath } from './files.ts'
 import { IMAGE_ROUTES } from './image-routes.ts'
 import { KEY_ROUTES } from './key.ts'
+import { OPERATION_ROUTES } from './operation-routes.ts'
 import { QUEUE_ROUTES } from './queue-routes.ts'
 import { page, paged, type Route } from './route.ts'
 import { RUN_ROUTES } from './run-routes.ts'
@@ -241,6 +242,7 @@ export const ROUTES = {
     status: 200,
   },
 
+  ...OPERATION_ROUTES,
   ...IMAGE_ROUTES,
   ...SNAPSHOT_ROUTES,
   ...QUEUE_ROUTES,

@@ -95,6 +95,7 @@ export type { HasBlob, OpenBlob } from './image/build.ts'
 export type { Collected } from './image/collector.ts'
 export type { DebianOptions } from './image/debian.ts'
 export { EXPORT_FORMATS, type ExportFormat } from './image/export/export.ts'
+export { tarFile } from './image/export/tar-writer.ts'
 export { tryFileLock } from './image/file-lock.ts'
 export { defaultImageConfig, type Image, type ImageLayer } from './image/image.ts'
 export { IMAGE_ERROR_CODES, ImageError, type ImageErrorCode } from './image/image-error.ts'
@@ -111,6 +112,8 @@ export {
   openImageStore,
   type PinnedImage,
 } from './image/store.ts'
+export { TarError } from './image/tar/header.ts'
+export { readTar } from './image/tar/reader.ts'
 export { describeLeftover, findLeftovers, removeLeftovers } from './leftovers/find.ts'
 export type { Finder, Leftover, LeftoverKind, LeftoverScope } from './leftovers/leftover.ts'
 export { LEFTOVER_KINDS } from './leftovers/leftover.ts'

@@ -7,6 +7,7 @@ import { type Located, locate } from './connection/endpoint.ts'
 import { clientClosed } from './connection/failure.ts'
 import { Http } from './connection/http.ts'
 import { type Notice, Notices } from './connection/notices.ts'
+import { refuseUnknown } from './connection/unknown-option.ts'
 import { FunctionCall } from './function/function-call.ts'
 import type {
   FunctionNames,
@@ -39,6 +40,12 @@ export interface SandlotOptions {
    * which Node.js prints on its standard error.
    */
   readonly onNotice?: (notice: Notice) => void
+}
+
+export interface BackupOptions {
+  /** With images and saved memory, which are large and can mostly be made again. Default: without. */
+  readonly images?: boolean
+  readonly signal?: AbortSignal
 }
 
 /**
@@ -113,6 +120,16 @@ export class Sandlot implements AsyncDisposable {
    */
   async usage(options: UsageOptions = {}): Promise<UsageReport> {
     return await usage(this.#context, options)
+  }
+
+  /**
+   * Everything durable of the daemon as one tar, made while it serves; `sandlot restore-backup` makes a data directory of it. Only the key of
+   * the daemon's machine may have one. Write it to a disk of another machine, and keep it as you keep that key.
+   */
+  async *backup(options: BackupOptions = {}): AsyncGenerator<Uint8Array> {
+    refuseUnknown(options, ['images', 'signal'])
+    const { images = false, signal } = options
+    yield* this.#http.bytes('backUp', { query: { images: String(images) }, signal })
   }
 
   /**

@@ -40,7 +40,7 @@ export {
   type UsageLine,
   type UsageReport,
 } from '@sandlot/protocol'
-export { Sandlot, type SandlotOptions } from './client.ts'
+export { type BackupOptions, Sandlot, type SandlotOptions } from './client.ts'
 export type { Endpoint } from './config.ts'
 export type { Waiting } from './connection/context.ts'
 export type { Notice } from './connection/notices.ts'

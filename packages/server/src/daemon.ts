@@ -194,7 +194,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   opened.coordinator = coordinator
   const source = sandboxContainers({ node, images, engine })
   return {
-    images,
+    ...{ images, checkpoints },
     ...saved,
     node,
     coordinator,

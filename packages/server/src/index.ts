@@ -1,4 +1,5 @@
 export { type Announcement, announcement, readAnnouncement } from './announcement.ts'
+export { type Restored, type RestoreOptions, restoreBackup } from './backup/restore.ts'
 export { type DaemonInput, type DaemonOptions, DEFAULT_PORT, daemonOptions } from './config.ts'
 export { type CloseOptions, type Daemon, startDaemon } from './daemon.ts'
 export { type LeakSearch, surveyLeaks } from './leaks.ts'

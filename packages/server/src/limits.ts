@@ -102,6 +102,8 @@ export const SERVER_LIMITS = {
   /** How often contents that nothing keeps are removed, and how long after they were put or asked for last. */
   blobsEveryMs: 3_600_000,
   blobGraceMs: 86_400_000,
+  /** The list of all files of a backup. */
+  backupListBytes: 512 * 2 ** 20,
   /** Layers that are mounted ahead; an image of more is mounted when it is asked for. */
   layersAhead: 16,
   /** So many sandboxes in a row of one sort: what waits for another sort is given up, one at a time. */

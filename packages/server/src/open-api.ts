@@ -1,6 +1,7 @@
 import { type Engine, systemClock } from '@sandlot/engine'
 import type { ImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import { backupHandlers } from './backup/handlers.ts'
 import { blobHandlers } from './blobs/handlers.ts'
 import type { DaemonOptions } from './config.ts'
 import { type Session, serveSocket } from './connect/session.ts'
@@ -23,6 +24,7 @@ import { imageHandlers } from './images/handlers.ts'
 import { SERVER_LIMITS } from './limits.ts'
 import { watch } from './metrics/gauges.ts'
 import { type Metrics, metricsHandler } from './metrics/metrics.ts'
+import type { Checkpoints } from './node/checkpoints.ts'
 import type { Node } from './node/node.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
@@ -55,6 +57,7 @@ export interface ApiParts {
   readonly coordinator: Coordinator
   readonly queues: Queues
   readonly serving: Serving
+  readonly checkpoints: Checkpoints
 }
 
 export interface Api {
@@ -72,6 +75,10 @@ export async function openApi(given: ApiParts): Promise<Api> {
   const functions = new ClientFunctions()
   const handlers: Handlers = {
     ...healthHandler(serving),
+    ...backupHandlers({
+      ...{ engine, images, checkpoints: given.checkpoints, clock: systemClock },
+      dataDirectory: options.dataDirectory,
+    }),
     ...keyHandlers(keys, systemClock.now),
     ...metricsHandler(metrics),
     ...lifeHandlers(node, startPoints, systemClock),

@@ -4,7 +4,10 @@ import { SandlotError } from '@sandlot/protocol'
 import type { DaemonOptions } from './config.ts'
 
 /** The engine of a data directory. What is wrong with the directory is told as the caller's. */
-export async function openEngine({ dataDirectory, durability }: DaemonOptions): Promise<Engine> {
+export async function openEngine({
+  dataDirectory,
+  durability,
+}: Pick<DaemonOptions, 'dataDirectory' | 'durability'>): Promise<Engine> {
   const directory = join(dataDirectory, 'engine')
   try {
     return await openSqliteEngine({ directory, durability })

@@ -1,14 +1,11 @@
 /** `sandlot images verify`, `export`, `import`, `prune`. */
-import { createWriteStream } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { Image, Sandlot } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import { counted, describeRemoved } from '../output/removed.ts'
-import { note, printBytes, printLine } from '../output/terminal.ts'
+import { note, printLine } from '../output/terminal.ts'
 import { archiveKind } from './archive-kind.ts'
 import { interruption } from './interruption.ts'
+import { saveBytes } from './save-bytes.ts'
 
 /** Returns 1 where a layer is damaged. */
 export async function verifyImagesCommand(ids: readonly string[]): Promise<number> {
@@ -36,31 +33,7 @@ export async function exportImageCommand(
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
-  const bytes = client.images.export(id, { format, signal })
-  if (path === '-') {
-    for await (const part of bytes) await printBytes(part)
-    return
-  }
-  const file = createWriteStream(path, { flags: 'wx' })
-  try {
-    await pipeline(Readable.from(bytes), file, { signal })
-  } catch (error) {
-    if (file.pending) throw notWritable(path, error)
-    await rm(path, { force: true })
-    signal.throwIfAborted()
-    throw error
-  }
-}
-
-/** Nothing was written: whatever is there stays. */
-function notWritable(path: string, error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EEXIST') {
-    return new Mistake(`${path} is there already`, 'remove it, or take another name')
-  }
-  if (code === undefined) return error
-  const message = error instanceof Error ? error.message : String(error)
-  return new Mistake(`${path} can't be written: ${message}`, 'check the path')
+  await saveBytes(client.images.export(id, { format, signal }), path, { signal })
 }
 
 export async function importImageCommand(path: string): Promise<void> {

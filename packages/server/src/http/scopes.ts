@@ -2,6 +2,7 @@ import { ROUTES, type RouteName, type Scope } from '@sandlot/protocol'
 
 /** Routes that remove what others may use, or say who may what. */
 const ADMIN: ReadonlySet<RouteName> = new Set([
+  'backUp',
   'removeImage',
   'pruneImages',
   'deleteTemplate',
