@@ -3,14 +3,16 @@ const STALL_MS = 500
 const BEAT_MS = 200
 
 /**
- * Notices that this process stood still (stopped by a signal, its machine paused or asleep, its event loop held up), or that the
- * machine's clock was set forward: `onStall` gets how long. It comes before any deadline that ran out meanwhile, as its own timer is
- * the oldest one.
+ * Notices that this process stood still (stopped by a signal, its machine paused, its event loop held up): `onStall` gets how long. It
+ * comes before any deadline that ran out meanwhile, as its own timer is the oldest one. `now` is monotonic: a clock that is set is no stall.
  */
-export function watchStalls(onStall: (forMs: number) => void): Disposable {
-  let lastMs = Date.now()
+export function watchStalls(
+  onStall: (forMs: number) => void,
+  now: () => number = () => performance.now(),
+): Disposable {
+  let lastMs = now()
   const timer = setInterval(() => {
-    const nowMs = Date.now()
+    const nowMs = now()
     const lateMs = nowMs - lastMs - BEAT_MS
     lastMs = nowMs
     if (lateMs >= STALL_MS) onStall(lateMs)

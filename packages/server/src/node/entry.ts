@@ -169,6 +169,11 @@ export class Entry {
     }
   }
 
+  /** It is kept warm from then on. */
+  usedUntil(nowMs: number): void {
+    this.#usedAtMs = nowMs
+  }
+
   get uses(): number {
     return this.#uses
   }

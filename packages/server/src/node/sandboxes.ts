@@ -12,6 +12,7 @@ import type {
 import type { Logger } from 'pino'
 import type { Meter } from '../usage/meter.ts'
 import { settlePause, withoutStretch } from '../usage/settle-pause.ts'
+import { aliveSinceMs } from './alive-since.ts'
 import { bringUp } from './bring-up.ts'
 import { checkEpoch } from './check-epoch.ts'
 import type { Checkpoints } from './checkpoints.ts'
@@ -166,7 +167,10 @@ export class NodeSandboxes {
   #adopted(record: OwnershipRecord, pinned: PinnedImage | undefined): Entry {
     const entry = new Entry(record)
     entry.pinned = pinned
-    entry.openedAtMs = record.createdAtMs + (record.pausedMs ?? 0)
+    const { clock } = this.#parts
+    entry.openedAtMs = aliveSinceMs(record.createdAtMs + (record.pausedMs ?? 0), clock)
+    // Who used it last, and when, the daemon before knew alone.
+    entry.usedUntil(clock.now())
     this.#entries.set(entry.id, entry)
     return entry
   }

@@ -2,6 +2,7 @@ import type { Clock, Engine } from '@sandlot/engine'
 import type { Logger } from 'pino'
 import { decodeJson, encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import { aliveSinceMs } from '../node/alive-since.ts'
 import type { Ending } from '../node/endings.ts'
 import { BUILD, CLIENT, FUNCTION } from '../node/owners.ts'
 import type { OwnershipRecord } from '../node/ownership.ts'
@@ -110,7 +111,7 @@ export class Meter {
    */
   adoptedFromMs({ meteredFromMs, createdAtMs }: OwnershipRecord): number {
     const nowMs = this.#clock.now()
-    if (meteredFromMs !== undefined) return meteredFromMs
+    if (meteredFromMs !== undefined) return aliveSinceMs(meteredFromMs, this.#clock)
     const latestMs = (this.#aliveMs ?? nowMs) + SERVER_LIMITS.meterEveryMs
     return Math.min(nowMs, Math.max(createdAtMs, latestMs))
   }
