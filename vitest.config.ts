@@ -1,6 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 
-/** Files that start real sandboxes: they take whole processors, so they run after all others, one at a time. */
+/** Files that start real sandboxes: they run after all others, two at a time, since each waits much for a sandbox of its own. */
 const onGvisor = [
   'e2e/*.test.ts',
   'packages/runtime/src/gvisor/{checkpoint,conformance,difference,disk,driver,reconcile,recover,relay}.test.ts',
@@ -26,7 +26,7 @@ export default defineConfig({
         test: {
           name: 'sandboxes',
           include: onGvisor,
-          fileParallelism: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
           testTimeout: 180_000,
           hookTimeout: 180_000,

@@ -2,14 +2,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { type Image, tryFileLock } from '@sandlot/runtime'
-import { findLeaks, testImagesDirectory } from '@sandlot/testkit'
+import type { Image } from '@sandlot/runtime'
+import { bareImage, findLeaks, linkTestImages, pythonImage } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import { childrenOf, commandOf, memoryOf } from './processes.ts'
 
@@ -21,7 +20,7 @@ export interface RealDaemonOptions {
   readonly environment?: Record<string, string>
   /** The data directory is a file system of this size. */
   readonly dataBytes?: number
-  /** Its images are copies of these, in its data directory. Default: the cache that all tests share. */
+  /** Its image store is in its data directory and begins with these. Default: beside it, with Debian bare and with Python. */
   readonly images?: readonly Image[]
 }
 
@@ -72,16 +71,12 @@ export class RealDaemon {
   }
 
   async #bringImages(): Promise<void> {
-    const shared = testImagesDirectory()
-    const own = join(this.dataDirectory, 'images')
+    const place = join(this.dataDirectory, 'images')
     const { images } = this.#options
-    if (images === undefined) return await symlink(shared, own)
-    const records = images.map(({ id }) => join('images', `${id}.json`))
-    const layers = images.flatMap((image) => image.layers.map(({ path }) => path))
-    for (const path of [...records, ...layers.map((layer) => relative(shared, layer))]) {
-      await mkdir(dirname(join(own, path)), { recursive: true, mode: 0o700 })
-      await copyFile(join(shared, path), join(own, path))
-    }
+    if (images !== undefined) return await linkTestImages(images, place)
+    const beside = join(this.#directory, 'images')
+    await linkTestImages(await Promise.all([bareImage(), pythonImage()]), beside)
+    await symlink(beside, place)
   }
 
   get pid(): number {
@@ -194,8 +189,10 @@ export class RealDaemon {
     )
     const helpers = [...this.#helpers].filter((pid) => commandOf(pid).includes('sandlot-helper'))
     const files = await readdir(this.dataDirectory, { recursive: true })
-    const temporary = files.filter(
-      (name) => /\.(part|next)$|(^|\/)(tmp|incoming)\/./.test(name) && !this.#isOfOtherBuild(name),
+    // A listing does not follow the link that leads to images beside.
+    const ofBuilds = await readdir(join(this.dataDirectory, 'images', 'tmp'))
+    const temporary = [...files, ...ofBuilds.map((name) => `images/tmp/${name}`)].filter((name) =>
+      /\.(part|next)$|(^|\/)(tmp|incoming)\/./.test(name),
     )
     const announced = (await readdir(this.runDirectory)).filter((name) => name === 'daemon.json')
     return [
@@ -203,15 +200,6 @@ export class RealDaemon {
       ...helpers.map((pid) => `process ${pid}: ${commandOf(pid)}`),
       ...[...temporary, ...announced].map((name) => `file ${name}`),
     ]
-  }
-
-  /** Images that all tests share are built by others too; whoever builds holds a lock. */
-  #isOfOtherBuild(path: string): boolean {
-    const [, name] = /^images\/tmp\/([^/]+)/.exec(path) ?? []
-    if (name === undefined) return false
-    using free = tryFileLock(join(this.dataDirectory, 'images', 'locks', name))
-    // Taken away by one that is over meanwhile.
-    return free === undefined || !existsSync(join(this.dataDirectory, path))
   }
 
   async #states(): Promise<readonly FoundState[]> {

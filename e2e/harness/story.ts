@@ -1,4 +1,4 @@
-import { gvisorMachine, pythonImage } from '@sandlot/testkit'
+import { pythonImage, whyNoGvisor } from '@sandlot/testkit'
 import type { Sandlot } from 'sandlot'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { RealDaemon, type RealDaemonOptions } from './daemon.ts'
@@ -20,9 +20,9 @@ export async function story(
   options: RealDaemonOptions,
   tests: (story: Story) => void,
 ): Promise<void> {
-  const machine = await gvisorMachine()
-  if ('reason' in machine) {
-    describe(name, () => test.skip(`skipped: ${machine.reason}`, () => {}))
+  const reason = await whyNoGvisor()
+  if (reason !== '') {
+    describe(name, () => test.skip(`skipped: ${reason}`, () => {}))
     return
   }
   const { id } = await pythonImage()

@@ -1,6 +1,6 @@
-import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { expectNoLeaks, gvisorMachine, pythonImage, temporaryDirectory } from '@sandlot/testkit'
+import { gvisorPlaces, pythonImage, temporaryDirectory, whyNoGvisor } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { detectCgroups } from '../cgroup/detect.ts'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
@@ -8,20 +8,18 @@ import { SHELL } from '../conformance/shell-texts.ts'
 import { GvisorDriver } from './driver.ts'
 import { sandboxPaths } from './paths.ts'
 
-const machine = await gvisorMachine()
-const reason = 'reason' in machine ? machine.reason : ''
+const reason = await whyNoGvisor()
 
 /** A driver, a sandbox of it that may be saved, and a place for that. `runsc`: a shell text that may say no to a verb. */
 async function setup(refuse = '') {
-  const found = await gvisorMachine()
-  if ('reason' in found) throw new Error(found.reason)
+  const places = await gvisorPlaces()
   const directory = await temporaryDirectory()
   const place = (name: string) => join(directory.path, name)
   const runsc = place('runsc')
-  const script = `#!/bin/sh\ncase "$*" in ${refuse} esac\nexec ${found.options.runsc} "$@"\n`
+  const script = `#!/bin/sh\ncase "$*" in ${refuse} esac\nexec ${places.options.runsc} "$@"\n`
   await writeFile(runsc, script, { mode: 0o755 })
-  const { stateDirectory } = found.options
-  const driver = new GvisorDriver({ ...found.options, runsc })
+  const { stateDirectory } = places.options
+  const driver = new GvisorDriver({ ...places.options, runsc })
   const { layers } = await pythonImage()
   const spec = () => specFor({ layers } as unknown as DriverHarness, { checkpointable: true })
   return {
@@ -34,8 +32,7 @@ async function setup(refuse = '') {
     sandbox: await driver.create(spec()),
     [Symbol.asyncDispose]: async () => {
       await driver[Symbol.asyncDispose]()
-      await expectNoLeaks({ stateDirectory })
-      await rm(stateDirectory, { recursive: true, force: true })
+      await places[Symbol.asyncDispose]()
       await directory[Symbol.asyncDispose]()
     },
   }

@@ -1,39 +1,32 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import {
-  expectNoLeaks,
   findLeaks,
-  gvisorMachine,
+  gvisorPlaces,
   orphanSandboxes,
   pythonImage,
   temporaryDirectory,
+  whyNoGvisor,
 } from '@sandlot/testkit'
-import { afterAll, describe, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { driverConformance } from '../conformance/driver.ts'
 import { GvisorDriver } from './driver.ts'
-import type { GvisorOptions } from './options.ts'
 import { sandboxPaths } from './paths.ts'
 
-const first = await gvisorMachine()
+const reason = await whyNoGvisor()
 
-if ('reason' in first) {
+if (reason !== '') {
   describe('driver gvisor', () => {
-    test.skip(`skipped: ${first.reason}`, () => {})
+    test.skip(`skipped: ${reason}`, () => {})
   })
 } else {
   const image = await pythonImage()
-  const used: GvisorOptions[] = []
-  afterAll(async () => {
-    for (const { stateDirectory } of used) await expectNoLeaks({ stateDirectory })
-  })
 
   driverConformance({
     name: 'gvisor',
     layers: image.layers.map(({ digest, path }) => ({ digest, path })),
     open: async () => {
-      const machine = await gvisorMachine()
-      if ('reason' in machine) throw new Error(machine.reason)
-      const { options } = machine
-      used.push(options)
+      const places = await gvisorPlaces()
+      const { options } = places
       const { stateDirectory } = options
       const directory = await temporaryDirectory()
       return {
@@ -52,7 +45,7 @@ if ('reason' in first) {
         },
         leaks: () => findLeaks({ stateDirectory }),
         close: async () => {
-          await rm(stateDirectory, { recursive: true, force: true })
+          await places[Symbol.asyncDispose]()
           await directory[Symbol.asyncDispose]()
         },
       }

@@ -1,6 +1,6 @@
-import { mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { expectNoLeaks, gvisorMachine, pythonImage, temporaryDirectory } from '@sandlot/testkit'
+import { gvisorPlaces, pythonImage, temporaryDirectory, whyNoGvisor } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { type DriverHarness, readText, shell, specFor } from '../conformance/harness.ts'
 import type { Sandbox } from '../driver.ts'
@@ -8,19 +8,16 @@ import type { Image } from '../image/image.ts'
 import { type ImageStore, openImageStore } from '../image/store.ts'
 import { GvisorDriver } from './driver.ts'
 
-const machine = await gvisorMachine()
-const reason = 'reason' in machine ? machine.reason : ''
+const reason = await whyNoGvisor()
 const MIB = 2 ** 20
 
 async function setup() {
-  const found = await gvisorMachine()
-  if ('reason' in found) throw new Error(found.reason)
-  const { stateDirectory } = found.options
+  const places = await gvisorPlaces()
   const directory = await temporaryDirectory()
   const images = await storeWith(await pythonImage(), directory.path)
   const [base] = await images.list()
   if (!base) throw new Error('the store has no image')
-  const driver = new GvisorDriver(found.options)
+  const driver = new GvisorDriver(places.options)
   const start = ({ layers }: Image) => {
     const spec = specFor({ layers } as unknown as DriverHarness, {
       limits: { memoryBytes: 512 * MIB, diskBytes: 256 * MIB },
@@ -40,8 +37,7 @@ async function setup() {
     extend,
     [Symbol.asyncDispose]: async () => {
       await driver[Symbol.asyncDispose]()
-      await expectNoLeaks({ stateDirectory })
-      await rm(stateDirectory, { recursive: true, force: true })
+      await places[Symbol.asyncDispose]()
       await directory[Symbol.asyncDispose]()
     },
   }

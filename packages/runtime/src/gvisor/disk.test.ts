@@ -2,32 +2,27 @@ import { readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
-  expectNoLeaks,
-  gvisorMachine,
+  gvisorPlaces,
   orphanSandboxes,
   pythonImage,
   temporaryDirectory,
+  whyNoGvisor,
 } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
 import { SHELL } from '../conformance/shell-texts.ts'
 import { GuestLost } from '../guest/guest-error.ts'
 import { GvisorDriver } from './driver.ts'
-import type { GvisorOptions } from './options.ts'
 import { newHostId, sandboxPaths } from './paths.ts'
 
-const machine = await gvisorMachine()
-const reason = 'reason' in machine ? machine.reason : ''
+const reason = await whyNoGvisor()
 const MIB = 2 ** 20
 
 /** A driver over directories of its own; the disk is empty in the end. */
 async function setup() {
-  const found = await gvisorMachine()
-  if ('reason' in found) throw new Error(found.reason)
+  const places = await gvisorPlaces()
   const { layers } = await pythonImage()
-  // Where others go may be memory.
-  const directory = await temporaryDirectory(found.options.dataDirectory)
-  const options: GvisorOptions = { ...found.options, dataDirectory: directory.path }
+  const { options } = places
   const { stateDirectory, dataDirectory } = options
   const driver = new GvisorDriver(options)
   return {
@@ -44,9 +39,7 @@ async function setup() {
     },
     [Symbol.asyncDispose]: async () => {
       await driver[Symbol.asyncDispose]()
-      await expectNoLeaks({ stateDirectory, dataDirectory })
-      await rm(stateDirectory, { recursive: true, force: true })
-      await directory[Symbol.asyncDispose]()
+      await places[Symbol.asyncDispose]()
     },
   }
 }

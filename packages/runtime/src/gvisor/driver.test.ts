@@ -1,11 +1,11 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import {
-  expectNoLeaks,
   findLeaks,
-  gvisorMachine,
+  gvisorPlaces,
   pythonImage,
   temporaryDirectory,
+  whyNoGvisor,
 } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { detectCgroups } from '../cgroup/detect.ts'
@@ -17,14 +17,12 @@ import { GvisorDriver } from './driver.ts'
 import { sandboxPaths } from './paths.ts'
 import { sizesOf } from './sizing.ts'
 
-const machine = await gvisorMachine()
-const reason = 'reason' in machine ? machine.reason : ''
+const reason = await whyNoGvisor()
 const MIB = 2 ** 20
 
 async function setup(over: { runsc?: string; agent?: string } = {}) {
-  const found = await gvisorMachine()
-  if ('reason' in found) throw new Error(found.reason)
-  const options = { ...found.options, ...over }
+  const places = await gvisorPlaces()
+  const options = { ...places.options, ...over }
   const { stateDirectory } = options
   const { layers } = await pythonImage()
   const harness = { layers } as unknown as DriverHarness
@@ -39,8 +37,7 @@ async function setup(over: { runsc?: string; agent?: string } = {}) {
       (await findLeaks({ stateDirectory })).filter((line) => !line.includes('sandlot-helper')),
     [Symbol.asyncDispose]: async () => {
       await driver[Symbol.asyncDispose]()
-      await expectNoLeaks({ stateDirectory })
-      await rm(stateDirectory, { recursive: true, force: true })
+      await places[Symbol.asyncDispose]()
     },
   }
 }

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { expectNoLeaks, gvisorMachine, orphanSandboxes, pythonImage } from '@sandlot/testkit'
+import { gvisorPlaces, orphanSandboxes, pythonImage, whyNoGvisor } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { detectCgroups } from '../cgroup/detect.ts'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
@@ -12,14 +12,12 @@ import { surveyMachine } from '../leftovers/survey.ts'
 import { GvisorDriver } from './driver.ts'
 import { newHostId, sandboxPaths } from './paths.ts'
 
-const machine = await gvisorMachine()
-const reason = 'reason' in machine ? machine.reason : ''
+const reason = await whyNoGvisor()
 const NOTHING = { removed: [], stuck: [], dead: [], unwanted: [] }
 
 async function setup() {
-  const found = await gvisorMachine()
-  if ('reason' in found) throw new Error(found.reason)
-  const { options } = found
+  const places = await gvisorPlaces()
+  const { options } = places
   const { stateDirectory } = options
   const { layers } = await pythonImage()
   const cgroups = detectCgroups(basename(stateDirectory))
@@ -29,8 +27,7 @@ async function setup() {
     spec: () => specFor({ layers } as unknown as DriverHarness),
     leaf: cgroups.leaf,
     [Symbol.asyncDispose]: async () => {
-      await expectNoLeaks({ stateDirectory })
-      await rm(stateDirectory, { recursive: true, force: true })
+      await places[Symbol.asyncDispose]()
     },
   }
 }

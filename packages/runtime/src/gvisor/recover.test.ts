@@ -1,11 +1,11 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
-  expectNoLeaks,
-  gvisorMachine,
+  gvisorPlaces,
   orphanSandboxes,
   pythonImage,
   temporaryDirectory,
+  whyNoGvisor,
 } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
 import { detectCgroups } from '../cgroup/detect.ts'
@@ -17,14 +17,12 @@ import { GvisorDriver } from './driver.ts'
 import type { GvisorOptions } from './options.ts'
 import { newHostId, sandboxPaths } from './paths.ts'
 
-const machine = await gvisorMachine()
-const reason = 'reason' in machine ? machine.reason : ''
+const reason = await whyNoGvisor()
 
 /** A driver over a state directory of its own; nothing may be left in the end. */
 async function setup() {
-  const found = await gvisorMachine()
-  if ('reason' in found) throw new Error(found.reason)
-  const { options } = found
+  const places = await gvisorPlaces()
+  const { options } = places
   const { layers } = await pythonImage()
   const harness = { layers } as unknown as DriverHarness
   const { stateDirectory } = options
@@ -34,8 +32,7 @@ async function setup() {
     paths: (hostId: string) => sandboxPaths(stateDirectory, hostId),
     leaf: (hostId: string) => leafOf(options, hostId),
     [Symbol.asyncDispose]: async () => {
-      await expectNoLeaks({ stateDirectory })
-      await rm(stateDirectory, { recursive: true, force: true })
+      await places[Symbol.asyncDispose]()
     },
   }
 }

@@ -1,26 +1,23 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import {
-  expectNoLeaks,
-  gvisorMachine,
+  gvisorPlaces,
   orphanSandboxes,
   pythonImage,
   temporaryDirectory,
+  whyNoGvisor,
 } from '@sandlot/testkit'
 import { describe, expect, test, vi } from 'vitest'
 import { type DriverHarness, shell, shellSpec, specFor } from '../conformance/harness.ts'
 import type { Sandbox } from '../driver.ts'
 import { GvisorDriver } from './driver.ts'
 
-const machine = await gvisorMachine()
-const reason = 'reason' in machine ? machine.reason : ''
+const reason = await whyNoGvisor()
 const PORT = 61_080
 
 async function setup() {
-  const found = await gvisorMachine()
-  if ('reason' in found) throw new Error(found.reason)
-  const { options } = found
+  const places = await gvisorPlaces()
+  const { options } = places
   const { layers } = await pythonImage()
   const driver = new GvisorDriver(options)
   return {
@@ -29,8 +26,7 @@ async function setup() {
     spec: () => specFor({ layers } as unknown as DriverHarness, { relayPort: PORT }),
     [Symbol.asyncDispose]: async () => {
       await driver[Symbol.asyncDispose]()
-      await expectNoLeaks(options)
-      await rm(options.stateDirectory, { recursive: true, force: true })
+      await places[Symbol.asyncDispose]()
     },
   }
 }
