@@ -106,7 +106,7 @@ async function started(input: DaemonInput): Promise<Daemon> {
   })
   starting.use(watch)
   await parts.snapshots.reap()
-  starting.use(collectUnused(engine, { clock: systemClock, log }))
+  starting.use(collectUnused(engine, parts, { clock: systemClock, log }))
   starting.use(forgetKept(parts, { clock: systemClock, log }))
   serving.serve()
   node.fill()
@@ -184,15 +184,17 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     },
   })
   opened.node = node
+  const onStored = (project: string, blob: string) => saved.holdings.add('blob', project, blob)
   const coordinator = new Coordinator({
     ...{ engine, node, currency: options.prices?.currency ?? null },
     clock: systemClock,
     keeper: saved.keeper,
+    onStored,
     imageDigest: async (image) => (await images.find(image))?.digest,
     warn: (message, error) => log.warn({ err: error }, message),
   })
   opened.coordinator = coordinator
-  const source = sandboxContainers({ node, images, engine })
+  const source = sandboxContainers({ node, images, engine, onStored })
   return {
     ...{ images, checkpoints },
     ...saved,

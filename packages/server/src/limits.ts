@@ -35,6 +35,8 @@ export const SERVER_LIMITS = {
   keptAnswerBytes: 128 * 2 ** 10,
   /** Keys of the API. */
   keys: 1_000,
+  /** What projects hold, remembered so that it needs no look into the store. */
+  holdingsKnown: 50_000,
   /** How long a key that expired is still listed. */
   expiredKeyMs: 30 * 24 * 60 * 60_000,
   /** A shorter line in a file of a secret is only a part of one. */

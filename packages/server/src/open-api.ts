@@ -10,6 +10,8 @@ import type { Coordinator } from './coordinator/coordinator.ts'
 import { queueHandlers } from './functions/handlers.ts'
 import type { Queues } from './functions/queues.ts'
 import { healthHandler } from './health.ts'
+import type { Holdings } from './holdings/holdings.ts'
+import type { OwnImages } from './holdings/own-images.ts'
 import type { Handlers } from './http/call.ts'
 import { Idempotency } from './http/idempotency.ts'
 import { keyHandlers } from './http/key-handlers.ts'
@@ -50,6 +52,8 @@ export interface ApiParts {
   readonly apiKey: string
   readonly signer: Signer
   readonly images: ImageStore
+  readonly holdings: Holdings
+  readonly ownImages: OwnImages
   readonly templates: Templates
   readonly snapshots: Snapshots
   readonly startPoints: StartPoints
@@ -66,9 +70,21 @@ export interface Api {
 }
 /** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
 export async function openApi(given: ApiParts): Promise<Api> {
-  const { options, log, metrics, engine, images, startPoints, node, coordinator, serving } = given
+  const {
+    options,
+    log,
+    metrics,
+    engine,
+    images,
+    holdings,
+    startPoints,
+    node,
+    coordinator,
+    serving,
+  } = given
   const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
   const keys = await KeyRing.open(engine, given.apiKey, systemClock.now)
+  if (keys.list().some(({ project }) => project !== 'default')) await holdings.share()
   const rights = new Rights({ keys, signer: given.signer, now: systemClock.now })
   const keeperOf = (image: string) =>
     given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
@@ -79,7 +95,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
       ...{ engine, images, checkpoints: given.checkpoints, clock: systemClock },
       dataDirectory: options.dataDirectory,
     }),
-    ...keyHandlers(keys, systemClock.now),
+    ...keyHandlers({ keys, holdings, now: systemClock.now }),
     ...metricsHandler(metrics),
     ...lifeHandlers(node, startPoints, systemClock),
     ...memoryHandlers({
@@ -89,11 +105,11 @@ export async function openApi(given: ApiParts): Promise<Api> {
     }),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
-    ...imageHandlers(images, functions, startPoints, keeperOf),
+    ...imageHandlers({ images, functions, startPoints, own: given.ownImages, keeperOf }),
     ...templateHandlers(given.templates, functions),
     ...functionHandlers(functions),
     ...snapshotHandlers(saved),
-    ...blobHandlers(engine),
+    ...blobHandlers(engine, holdings),
     ...runHandlers(coordinator, startPoints),
     ...usageHandlers(node, systemClock),
     ...queueHandlers(given.queues, startPoints),
@@ -110,6 +126,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     serving,
     access: options,
     log,
+    holdings,
     isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
     onAnswered,
   })

@@ -3,6 +3,8 @@ import type { ImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import type { Coordinator } from './coordinator/coordinator.ts'
 import type { SandboxKeeper } from './coordinator/leaving.ts'
+import { Holdings } from './holdings/holdings.ts'
+import { OwnImages } from './holdings/own-images.ts'
 import type { Checkpoints } from './node/checkpoints.ts'
 import type { Node } from './node/node.ts'
 import { sandboxKeeper } from './snapshots/keeper.ts'
@@ -28,6 +30,8 @@ export interface Saved {
   readonly snapshots: Snapshots
   readonly templates: Templates
   readonly startPoints: StartPoints
+  readonly holdings: Holdings
+  readonly ownImages: OwnImages
 }
 
 /** What sandboxes start from beside images: snapshots and templates, and the ids of both. */
@@ -43,11 +47,18 @@ export async function openSaved(parts: SavedParts): Promise<Saved> {
     now,
     log,
   })
+  const holdings = await Holdings.open({ kv: engine.kv, images: () => allImages(images) })
+  const ownImages = new OwnImages({
+    holdings,
+    isKept: (project, image) =>
+      snapshots.hasImage(project, image) || templates.hasImage(project, image),
+  })
   const services = (): SnapshotServices => ({ node: opened.node as Node, images, snapshots, now })
   const templates = await Templates.open({
     engine,
     images,
     imageOf: (project, id) => startPoints.image(project, id),
+    onImage: (project, image) => ownImages.add(project, image),
     memory: templateMemory(services),
     now,
   })
@@ -57,6 +68,12 @@ export async function openSaved(parts: SavedParts): Promise<Saved> {
     snapshot: (project, idOrName) => snapshots.use(project, idOrName),
     isTemplate: (project, name) => templates.named(project, name) !== undefined,
     isSnapshot: (project, name) => snapshots.named(project, name) !== undefined,
+    image: (project, id) => ownImages.require(project, id),
   })
-  return { snapshots, templates, startPoints, keeper: sandboxKeeper(services) }
+  return { snapshots, templates, startPoints, holdings, ownImages, keeper: sandboxKeeper(services) }
+}
+
+async function allImages(images: ImageStore): Promise<string[]> {
+  const all = [...(await images.list()), ...(await images.listExtended())]
+  return all.map(({ id }) => id)
 }

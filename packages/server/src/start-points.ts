@@ -29,6 +29,8 @@ export interface StartPointSources {
   /** Whether there is one of this name. */
   readonly isTemplate: (project: string, name: string) => boolean
   readonly isSnapshot: (project: string, name: string) => boolean
+  /** Fails with `image_unknown` for an image of another project. */
+  readonly image: (project: string, id: string) => Promise<void>
 }
 
 /** Turns an id or a name of an image, a snapshot or a template into an image before anything else is decided. */
@@ -40,12 +42,15 @@ export class StartPoints {
   }
 
   /**
-   * Whether an image of this id exists is found out when it is used. Fails with `template_unknown`, `snapshot_unknown`, or
+   * Whether an image of this id exists is found out when it is used. Fails with `image_unknown` for that of another project, `template_unknown`, `snapshot_unknown`, or
    * `invalid_request` for a name that both have.
    */
   async resolve(project: string, from: string): Promise<UsedStartPoint> {
     const { kind, name } = this.#parse(project, from)
-    if (kind === 'image') return { id: name, image: name, [Symbol.dispose]() {} }
+    if (kind === 'image') {
+      await this.#sources.image(project, name)
+      return { id: name, image: name, [Symbol.dispose]() {} }
+    }
     if (kind === 'snapshot') return pointOf(await this.#sources.snapshot(project, name))
     const { id, image, resources, snapshot } = await this.#sources.template(project, name)
     if (snapshot === undefined) {

@@ -66,8 +66,7 @@ export class FileImageStore implements ImageStore {
   async build(source: ImageSource, wait: SourceWait = {}): Promise<Image> {
     const resolved = await resolvedSource(normalizedSource(source), {
       registry: this.#registry,
-      resolveId: async (id, { signal }) =>
-        id.startsWith('im_') ? id : await (wait.resolveId ?? noId)(id, { signal }),
+      resolveId: wait.resolveId ?? imagesAlone,
       project: wait.project ?? '',
       signal: wait.signal ?? this.#closing.signal,
     })
@@ -228,7 +227,8 @@ async function noMachine(): Promise<never> {
   })
 }
 
-async function noId(id: string): Promise<never> {
+async function imagesAlone(id: string): Promise<string> {
+  if (id.startsWith('im_')) return id
   throw new ImageError('image_unknown', `There is no ${JSON.stringify(id)}.`, {
     hint: 'Name an image, a snapshot or a template that this daemon has.',
   })

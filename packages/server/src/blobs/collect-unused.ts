@@ -1,5 +1,7 @@
-import type { Clock, Engine } from '@sandlot/engine'
+import type { Clock, Digest, Engine } from '@sandlot/engine'
+import type { ImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import type { Holdings } from '../holdings/holdings.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 
 /**
@@ -8,6 +10,7 @@ import { SERVER_LIMITS } from '../limits.ts'
  */
 export function collectUnused(
   { blobs }: Pick<Engine, 'blobs'>,
+  { holdings, images }: { readonly holdings: Holdings; readonly images: ImageStore },
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): AsyncDisposable {
   const closing = new AbortController()
@@ -22,6 +25,10 @@ export function collectUnused(
     try {
       const { signal } = closing
       const found = await blobs.collect({ graceMs: SERVER_LIMITS.blobGraceMs, signal })
+      const isThere = async (digest: string) => (await blobs.has(digest as Digest)) !== undefined
+      await holdings.sweep('blob', isThere, signal)
+      const isImage = async (id: string) => (await images.find(id)) !== undefined
+      await holdings.sweep('image', isImage, signal)
       if (found.blobs > 0) log.info(found, 'contents that nothing keeps are removed')
     } catch (error) {
       if (!closing.signal.aborted) log.warn({ err: error }, 'unused contents could not be removed')

@@ -71,6 +71,7 @@ export interface Stage {
 }
 
 export interface RunServices {
+  readonly onStored?: (project: string, blob: string) => Promise<void>
   readonly engine: Engine
   readonly node: NodePort
   readonly clock: Clock
@@ -180,7 +181,9 @@ function startRun(
   })
   const keepBlob = (blob: string) => pinBlob(engine, record, blob)
   const workers = new WorkerStreams({ actor, keepBlob })
-  const owned = { keeper, leaves, keepBlob }
+  const keepOwn = (blob: string) =>
+    keepBlob(blob).then(() => services.onStored?.(record.project, blob))
+  const owned = { keeper, leaves, keepBlob: keepOwn }
   const work = { record, engine, node, clock, ...owned, signal, actor, tasks, warn }
   let programs: ProgramWorker | undefined
   const perform = performer({

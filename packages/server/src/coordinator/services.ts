@@ -10,6 +10,8 @@ export interface CoordinatorOptions {
   readonly keeper: SandboxKeeper
   /** Of what sandboxes cost. Default: nothing has a price. */
   readonly currency?: string | null
+  /** A content was stored for a project. */
+  readonly onStored?: (project: string, blob: string) => Promise<void>
   /** Digest of an image; undefined where there is none of this id. */
   imageDigest(image: string): Promise<string | undefined>
   /** For the daemon's log: something of ours failed, and is tried again. */

@@ -14,7 +14,12 @@ export interface RunnerOptions {
   readonly secret: string
   /** What a person calls the function. */
   readonly label: string
-  readonly files: { readonly guest: Guest; readonly blobs: Engine['blobs'] }
+  readonly files: {
+    readonly guest: Guest
+    readonly blobs: Engine['blobs']
+    /** Told of each content before it is named. */
+    readonly stored?: (blob: string) => Promise<void>
+  }
   /** Why the process is no more, given the last that it printed. */
   readonly ended: (said: string) => Promise<ContainerEnd>
 }
@@ -156,7 +161,7 @@ export class Runner {
     { json, file }: { readonly json: string | null; readonly file?: string | undefined },
   ): Promise<End> {
     if (file === undefined) return { kind: 'value', json, blob: null }
-    const { guest, blobs } = this.#options.files
+    const { guest, blobs, stored } = this.#options.files
     if (!file.startsWith(`${FUNCTION_DIRECTORY}/out-`)) {
       throw new GuestError('invalid', `it is no file of its own: ${file.slice(0, 100)}`)
     }
@@ -166,6 +171,7 @@ export class Runner {
         pin: outputPin,
         sizeBytesMax: FUNCTION_LIMITS.payloadBytes,
       })
+      await stored?.(digest)
       return { kind: 'value', json: null, blob: digest }
     } finally {
       guest.files.remove('main', file).catch(() => {})

@@ -20,6 +20,8 @@ export interface SandboxContainersOptions {
   readonly node: Node
   readonly images: ImageStore
   readonly engine: Engine
+  /** A content was stored for a project. */
+  readonly onStored: (project: string, blob: string) => Promise<void>
 }
 
 export function sandboxContainers(options: SandboxContainersOptions): ContainerSource {
@@ -64,8 +66,8 @@ export function sandboxContainers(options: SandboxContainersOptions): ContainerS
 
 async function begin(
   lent: Lent,
-  { definition, signal }: OpenContainer,
-  { engine }: SandboxContainersOptions,
+  { definition, project, signal }: OpenContainer,
+  { engine, onStored }: SandboxContainersOptions,
 ): Promise<Container> {
   try {
     await bringFiles(lent, definition.bundle, { engine, signal })
@@ -84,7 +86,7 @@ async function begin(
       handle,
       secret,
       label: definition.label,
-      files: { guest: lent.guest, blobs: engine.blobs },
+      files: { guest: lent.guest, blobs: engine.blobs, stored: (blob) => onStored(project, blob) },
       ended: (said) => howItEnded(lent, handle, { said, label: definition.label }),
     })
     const late = AbortSignal.timeout(FUNCTION_LIMITS.readyMs)

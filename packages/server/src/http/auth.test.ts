@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openSqliteEngine } from '@sandlot/engine'
 import { expect, test } from 'vitest'
 import { connect } from '../testing/client.ts'
 import { startTestDaemon, testDirectories } from '../testing/daemon.ts'
+import { smallTar } from '../testing/tar.ts'
 import { KeyRing, newKey } from './keys.ts'
 
 test('health and metrics need no key, everything below /v1 does', async () => {
@@ -58,6 +60,12 @@ test('a key of scope read looks, one of scope run changes, and each sees its own
     status: 403,
     code: 'forbidden',
   })
+  const unknown = await at.ask('POST', '/v1/sandboxes', { key: run, json: { from } })
+  expect(unknown.code).toBe('image_unknown')
+  const tar = smallTar('etc/motd', 'hello\n')
+  const blob = `sha256:${createHash('sha256').update(tar).digest('hex')}`
+  await at.ask('PUT', `/v1/blobs/${blob}`, { key: run, body: tar })
+  await at.ask('POST', '/v1/images', { key: run, json: { kind: 'tar', blob } })
   expect((await at.ask('POST', '/v1/sandboxes', { key: run, json: { from } })).status).toBe(201)
   expect((await at.ask('DELETE', `/v1/images/${from}`, { key: run })).status).toBe(403)
   for (const [method, path] of [

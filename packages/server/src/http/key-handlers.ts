@@ -1,18 +1,28 @@
 import { type KeyView, SandlotError } from '@sandlot/protocol'
+import type { Holdings } from '../holdings/holdings.ts'
 import { idFromKey } from '../id-from-key.ts'
 import type { Handlers } from './call.ts'
 import { type Caller, type KeyRecord, type KeyRing, LOCAL_KEY } from './keys.ts'
 import { pageOf } from './page.ts'
 
+export interface KeyParts {
+  readonly keys: KeyRing
+  readonly holdings: Holdings
+  readonly now: () => number
+}
+
 /** Keys of the caller's project; the machine's own key rules those of all. */
-export function keyHandlers(
-  keys: KeyRing,
-  now: () => number,
-): Pick<Handlers, 'createKey' | 'listKeys' | 'revokeKey'> {
+export function keyHandlers({
+  keys,
+  holdings,
+  now,
+}: KeyParts): Pick<Handlers, 'createKey' | 'listKeys' | 'revokeKey'> {
   return {
     createKey: async ({ caller, body, idempotencyKey }) => {
       const { project = caller.project, scope, name, expires } = body
       if (!rules(caller, project)) throw notYours(caller)
+      // Before it can have anything.
+      if (project !== 'default') await holdings.share()
       const { record, key } = await keys.create({
         ...{ project, scope },
         ...(name === undefined ? {} : { name }),

@@ -13,6 +13,8 @@ import { type Context, Hono } from 'hono'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import { toSandlotError } from '../failure.ts'
+import type { Holdings } from '../holdings/holdings.ts'
+import { requireNamedBlobs } from '../holdings/named-blobs.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Serving } from '../serving.ts'
 import { type AccessRules, checkAccess } from './access.ts'
@@ -34,6 +36,7 @@ export interface MountOptions {
   readonly serving: Serving
   readonly access: AccessRules
   readonly log: Logger
+  readonly holdings: Holdings
   /** Whether the sandbox that a request is for is that of an attempt. */
   readonly isOfAttempt: (sandbox: string | undefined) => boolean
   /** Told of each answered request. */
@@ -138,6 +141,7 @@ async function perform(
   const query = parseQuery(route, context.req.queries())
   const json = route.body && route.body !== 'bytes' ? await readJson(incoming) : undefined
   const body = json === undefined ? undefined : parseBody(route, json)
+  await requireNamedBlobs(options.holdings, caller.project, body)
   const stream = route.body === 'bytes' ? readBytes(incoming) : undefined
   const respond = async (bytes: Bytes | undefined) => {
     const handler = options.handlers[name] as unknown as AnyHandler

@@ -9,7 +9,7 @@ import { Signer } from './signed.ts'
 
 /** All that a token of one sandbox reaches; what is not here is refused, whatever is added later. */
 const REACHED: readonly RouteName[] = [
-  ...(['runExec', 'listExecs', 'killExec', 'readLog'] as const),
+  ...(['runExec', 'listExecs', 'killExec', 'resizeExec', 'readLog'] as const),
   ...(['readFile', 'writeFile', 'removeFile', 'statFile', 'listFiles'] as const),
   ...(['makeDirectory', 'renameFile', 'changeMode', 'downloadTree', 'uploadTree'] as const),
   'connect',

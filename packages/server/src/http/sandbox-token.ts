@@ -80,6 +80,7 @@ const ROUTES_OF_SANDBOX: ReadonlySet<RouteName> = new Set([
   'runExec',
   'listExecs',
   'killExec',
+  'resizeExec',
   'readLog',
   'readFile',
   'writeFile',

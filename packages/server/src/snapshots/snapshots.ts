@@ -103,6 +103,13 @@ export class Snapshots {
     return found?.project === project ? found : undefined
   }
 
+  /** Whether one of the project has the files of this image. */
+  hasImage(project: string, image: string): boolean {
+    return [...this.#records.values()].some(
+      (each) => each.project === project && each.image === image,
+    )
+  }
+
   /** The one of a name. */
   named(project: string, name: string): SnapshotRecord | undefined {
     return [...this.#records.values()].find(

@@ -136,6 +136,7 @@ test.each(['filesystem', 'memory'] as const)(
     }
     const templates = await Templates.open({
       ...{ engine, images: removing as ImageStore, memory: NO_MEMORY, now: Date.now },
+      onImage: async () => {},
       imageOf: async (_, id) => id,
     })
     const source = { kind: 'tar', blob } as const

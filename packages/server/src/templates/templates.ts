@@ -49,6 +49,8 @@ export interface TemplatesOptions {
   readonly memory: TemplateMemory
   /** The image that an id of a snapshot or a template stands for. */
   readonly imageOf: (project: string, id: string) => Promise<string>
+  /** An image was built for a project, or found. */
+  readonly onImage: (project: string, image: string) => Promise<void>
   readonly now: () => number
 }
 
@@ -131,6 +133,14 @@ export class Templates {
     return found?.[0].split('/').at(-1)
   }
 
+  /** Whether one of the project keeps an image. */
+  hasImage(project: string, image: string): boolean {
+    const prefix = keyOf(project, '')
+    return [...this.#pins].some(
+      ([key, pinned]) => key.startsWith(prefix) && pinned.image.id === image,
+    )
+  }
+
   /** Id of a template that keeps an image. */
   keeperOf(image: string): string | undefined {
     const found = [...this.#pins].find(([, pinned]) => pinned.image.id === image)
@@ -146,6 +156,7 @@ export class Templates {
     completeResources(input.resources)
     const resolveId: ResolveId = (id) => this.#options.imageOf(project, id)
     const image = await this.#options.images.build(input.source, { ...wait, project, resolveId })
+    await this.#options.onImage(project, image.id)
     const id = templateId(project, image.id, input)
     const found = await this.find(project, id)
     if (found && (await this.#keep(found)) && (await this.#isRestorable(found))) {
