@@ -4,7 +4,10 @@ import { addBackupVerbs } from './backup-verbs.ts'
 import { addDoctorVerbs } from './doctor-verbs.ts'
 import { explainErrors } from './explain-errors.ts'
 import { addImageVerbs } from './image-verbs.ts'
+
 import { addKeyVerbs } from './key-verbs.ts'
+import { addNetworkVerbs, addPolicyOptions } from './network-verbs.ts'
+
 import {
   collect,
   naturalNumber,
@@ -94,7 +97,7 @@ function addSandboxVerbs(program: Command): void {
     .command('sandbox')
     .description('work with one sandbox')
     .enablePositionalOptions()
-  sandbox
+  const create = sandbox
     .command('create')
     .description('start a sandbox and print its id')
     .requiredOption(
@@ -111,16 +114,12 @@ function addSandboxVerbs(program: Command): void {
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
     .option('--keep-warm <duration>', 'how long it lives unused (default: 10 minutes)')
     .option('--lifetime <duration>', 'how long it lives at most (default: no bound)')
-    .option(
-      '--allow <host>',
-      'a host that it may reach: NAME[:PORT], *.NAME[:PORT], or an address (again for more)',
-      collect,
-    )
-    .option('--packages', 'let it reach the package mirrors of the machine')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .option('--checkpointable', 'its memory can be saved: pause, fork, memory snapshots')
     .option('--or-cold', 'start from the files of a memory snapshot that can’t be restored here')
-    .action(async (options) => (await import('./commands/sandboxes.ts')).createCommand(options))
+  addPolicyOptions(create).action(async (options) =>
+    (await import('./commands/sandboxes.ts')).createCommand(options),
+  )
   sandbox
     .command('show')
     .description('a sandbox as JSON: its state, limits and use, and what its network policy allows')
@@ -147,6 +146,7 @@ function addSandboxVerbs(program: Command): void {
     .argument('<id...>')
     .action(async (ids) => (await import('./commands/sandboxes.ts')).stopCommand(ids))
   addMemoryVerbs(sandbox)
+  addNetworkVerbs(sandbox)
   addSnapshotVerb(sandbox)
   sandbox
     .command('logs')

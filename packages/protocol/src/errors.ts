@@ -331,6 +331,12 @@ export const ERROR_CATALOGUE = {
     retry: true,
     hint: 'The sandbox died by no doing of its own: create a new one.',
   },
+  network_unchanged: {
+    status: 409,
+    fault: 'caller',
+    retry: false,
+    hint: 'The policy that was in force still is. The message says what stands in the way.',
+  },
   queue_unknown: {
     status: 404,
     fault: 'caller',

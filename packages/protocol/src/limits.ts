@@ -59,6 +59,17 @@ export const LIMITS = {
   pathBytes: 4_096,
   /** Hosts that a network policy names. */
   networkHosts: 256,
+  /** What a sandbox's policy may ask for: connections at once and in a minute. */
+  networkConnections: 128,
+  networkConnectionsPerMinute: 6_000,
+  /** Slower, a connection would look dead. */
+  networkBytesPerSecondMin: 1_024,
+  /** Secrets that one sandbox uses, hosts of each, and the length of a value. */
+  secretUses: 32,
+  secretHosts: 32,
+  secretLength: 8_192,
+  /** Secrets of a project. */
+  secrets: 1_000,
   /** Steps of one image over its base. */
   buildSteps: 512,
   /** Text of one command of a build; an argument list has `argvBytes`. */

@@ -32,7 +32,7 @@ export const OUTCOMES = [
 export type Outcome = (typeof OUTCOMES)[number]
 
 /** A quota that was met and survived, or a thing worth knowing beside the outcome. */
-export const FLAGS = ['disk', 'pids', 'output', 'cpu', 'world'] as const
+export const FLAGS = ['disk', 'pids', 'output', 'cpu', 'world', 'network'] as const
 export type Flag = (typeof FLAGS)[number]
 
 /** What to do with an episode of some outcome. `zero` is refused where infrastructure, model or grader failed. */

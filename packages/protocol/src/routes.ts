@@ -8,6 +8,7 @@ import { execAnswer, execRun, execView, terminalSize } from './exec.ts'
 import { fileStat, sandboxPath } from './files.ts'
 import { IMAGE_ROUTES } from './image-routes.ts'
 import { KEY_ROUTES } from './key.ts'
+import { NETWORK_ROUTES } from './network-routes.ts'
 import { OPERATION_ROUTES } from './operation-routes.ts'
 import { QUEUE_ROUTES } from './queue-routes.ts'
 import { page, paged, type Route } from './route.ts'
@@ -243,6 +244,7 @@ export const ROUTES = {
   },
 
   ...OPERATION_ROUTES,
+  ...NETWORK_ROUTES,
   ...IMAGE_ROUTES,
   ...SNAPSHOT_ROUTES,
   ...QUEUE_ROUTES,

@@ -130,7 +130,12 @@ export { MachineNetwork } from './network/machine.ts'
 export type { ModelEndpoint, ModelNews } from './network/model-relay.ts'
 export type { PackageMirrors } from './network/packages/mirrors.ts'
 export type { PackageSettings } from './network/packages/settings.ts'
-export { allowsAnything, type CompiledPolicy, type MirrorHost } from './network/policy.ts'
+export {
+  allowsAnything,
+  type CompiledPolicy,
+  limitsInForce,
+  type MirrorHost,
+} from './network/policy.ts'
 export { REFUSALS, type RefusalKind } from './network/refusal.ts'
 export { NetworkRelay, type RelayNews } from './network/relay.ts'
 export { SandboxNetwork, type SandboxNetworkOptions } from './network/sandbox-network.ts'

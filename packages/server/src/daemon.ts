@@ -109,7 +109,7 @@ async function started(input: DaemonInput): Promise<Daemon> {
   starting.use(collectUnused(engine, parts, { clock: systemClock, log }))
   starting.use(forgetKept(parts, { clock: systemClock, log }))
   serving.serve()
-  node.fill()
+  node.pool.fill()
   const said = { url, pid: process.pid, dataDirectory }
   const announced = await announce(runDirectory, said, (error) =>
     log.warn({ err: error }, 'nobody on this machine finds the daemon; trying again'),

@@ -91,6 +91,17 @@ export const SERVER_LIMITS = {
   /** Lines in the log about the connections of one sandbox, in a minute and in all; each connection is counted. */
   connectionLinesAMinute: 16,
   connectionLines: 256,
+  /**
+   * The log of one sandbox's connections that its owner reads: lines that are kept, those that are written down, what may come at once
+   * and in a second, how long the text of one is, and how long that of a sandbox that lives is kept after its last line.
+   */
+  journalLines: 1_024,
+  journalSavedLines: 128,
+  journalBurst: 256,
+  journalLinesASecond: 32,
+  journalTargetLength: 262,
+  journalDetailLength: 512,
+  journalMs: 30 * 86_400_000,
   /** How often it is written down what sandboxes sent and got: a daemon that is killed forgets no more. */
   networkBytesEveryMs: 30_000,
   /** How often it is looked whether the machine has what the node believes, and nothing else. */

@@ -33,6 +33,7 @@ import { execHandlers } from './sandboxes/execs.ts'
 import { fileHandlers } from './sandboxes/files.ts'
 import { lifeHandlers } from './sandboxes/life.ts'
 import { memoryHandlers } from './sandboxes/memory.ts'
+import { networkHandlers } from './sandboxes/network.ts'
 import type { Serving } from './serving.ts'
 import { forkFilesystem } from './snapshots/fork.ts'
 import { snapshotHandlers } from './snapshots/handlers.ts'
@@ -103,6 +104,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
       clock: systemClock,
       forkFiles: (call, original, copies) => forkFilesystem(saved, call, original, copies),
     }),
+    ...networkHandlers(node, systemClock),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...fileHandlers(node),
     ...imageHandlers({ images, functions, startPoints, own: given.ownImages, keeperOf }),

@@ -1,6 +1,6 @@
 /** `sandlot ps` and `sandlot sandbox …`. */
 import { stdin } from 'node:process'
-import { formatDuration, formatSize, isStartId, type NetworkPolicy } from '@sandlot/protocol'
+import { formatDuration, formatSize, isStartId } from '@sandlot/protocol'
 import { Sandbox, type SandboxView, Sandlot, SandlotError } from 'sandlot'
 import { Failure } from '../failure.ts'
 import { hintFor } from '../output/hints.ts'
@@ -8,6 +8,7 @@ import { formatTable, formatTags } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { nothingToStartFrom, parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
+import { type PolicyOptions, policyOf } from './network.ts'
 import { checkDuration, given, pairs } from './options.ts'
 
 export interface ListOptions {
@@ -45,7 +46,7 @@ export async function showCommand(id: string): Promise<void> {
   printJson(await (await client.sandboxes.get(id)).view())
 }
 
-export interface CreateOptions {
+export interface CreateOptions extends PolicyOptions {
   readonly from: string
   readonly memory?: string
   readonly cpu?: number
@@ -55,8 +56,6 @@ export interface CreateOptions {
   readonly keepWarm?: string
   readonly lifetime?: string
   readonly tag?: readonly string[]
-  readonly allow?: readonly string[]
-  readonly packages?: boolean
   readonly checkpointable?: boolean
   readonly orCold?: boolean
 }
@@ -69,7 +68,7 @@ export async function createCommand(options: CreateOptions): Promise<void> {
     resources: { ...given({ memory, cpu, disk, pids }) },
     env: pairs(options.env ?? [], '--env'),
     tags: pairs(options.tag ?? [], '--tag'),
-    ...given({ keepWarm, lifetime, checkpointable, network: networkOf(options) }),
+    ...given({ keepWarm, lifetime, checkpointable, network: policyOf(options) }),
     ...(options.orCold ? ({ ifIncompatible: 'cold' } as const) : {}),
   }
   await using client = new Sandlot()
@@ -86,11 +85,6 @@ export async function createCommand(options: CreateOptions): Promise<void> {
 
 function isNoImage(error: unknown): boolean {
   return error instanceof SandlotError && error.code === 'image_unknown'
-}
-
-function networkOf({ allow = [], packages }: CreateOptions): NetworkPolicy | undefined {
-  if (allow.length > 0) return { allow: [...allow], ...(packages ? { packages } : {}) }
-  return packages ? 'packages' : undefined
 }
 
 export interface ExecCommandOptions {

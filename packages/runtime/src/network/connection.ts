@@ -11,8 +11,11 @@ export interface RelayCalls {
   open(target: Target, inner: Duplex, protocol: RelayProtocol): Promise<Duplex>
   /** What was asked for is no target. */
   refuse(protocol: RelayProtocol): void
-  /** A request is being answered, until the function is called; while there is none, the next one is awaited for a while only. */
-  occupy(inner: Duplex): () => void
+  /**
+   * A request is being answered, until the function is called; while there is none, the next one is awaited for a while only. Undefined:
+   * too many are not answered yet, and the connection is closed.
+   */
+  occupy(inner: Duplex): (() => void) | undefined
   /** What requests that name no other host are for. */
   readonly model?: ModelEndpoint | undefined
 }

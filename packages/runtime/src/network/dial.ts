@@ -5,7 +5,7 @@ import { unlessAborted } from '../unless-aborted.ts'
 import { formatTarget, type Target } from './host.ts'
 import { NETWORK_LIMITS } from './limits.ts'
 import type { ResolvedAddress } from './names.ts'
-import { isWithin, type Reach } from './reach.ts'
+import type { Permit } from './policy.ts'
 import { privateAddress, Refusal } from './refusal.ts'
 
 /** What dialling takes from the machine; tests bring their own. */
@@ -20,7 +20,7 @@ export interface DialMachine {
 
 export interface DialOptions {
   readonly machine: DialMachine
-  readonly reach: Reach
+  readonly permit: Permit
   readonly signal: AbortSignal
   readonly timeoutMs?: number
   readonly lookupMs?: number
@@ -31,14 +31,14 @@ export interface DialOptions {
  * the resolver a moment later changes nothing. Rejects with a `Refusal`.
  */
 export async function dial(target: Target, options: DialOptions): Promise<Socket> {
-  const { machine, reach, timeoutMs = NETWORK_LIMITS.dialMs } = options
+  const { machine, permit, timeoutMs = NETWORK_LIMITS.dialMs } = options
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([options.signal, timeout])
   try {
-    const proxy = reach === 'machine' ? machine.upstream(target) : undefined
+    const proxy = permit.reach === 'machine' ? machine.upstream(target) : undefined
     if (proxy) return await connectBy(proxy, target, { ...options, signal })
     const addresses = await resolved(target, { ...options, signal })
-    const permitted = addresses.filter(({ address }) => isWithin(reach, address, machine.own))
+    const permitted = addresses.filter(({ address }) => permit.admits(address, machine.own))
     if (permitted.length === 0) {
       throw privateAddress(
         target,

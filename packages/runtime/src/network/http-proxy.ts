@@ -38,6 +38,7 @@ async function tunnel(
   head: Buffer,
 ): Promise<void> {
   const release = calls.occupy(inner)
+  if (!release) return void inner.destroy()
   // At once: behind its end a stream takes nothing back.
   if (head.length > 0) inner.unshift(head)
   try {
@@ -63,7 +64,9 @@ async function forward(
   response: ServerResponse,
 ): Promise<void> {
   const inner = request.socket as Duplex
-  response.once('close', calls.occupy(inner))
+  const release = calls.occupy(inner)
+  if (!release) return void inner.destroy()
+  response.once('close', release)
   response.on('error', () => inner.destroy())
   // Not of a proxy, but of the one server that there is.
   if (calls.model && request.url?.startsWith('/')) {
@@ -78,7 +81,7 @@ async function forward(
   } catch (error) {
     const { status, reason, text } = answerOf(error)
     // What was to be sent is not read to its end; and where there is no room, none is taken up.
-    const ends = !request.complete || status === REFUSALS.limit
+    const ends = !request.complete || status === REFUSALS.limit || status === REFUSALS.rate_limit
     response.writeHead(status, reason, {
       'content-type': 'text/plain; charset=utf-8',
       ...(ends ? { connection: 'close' } : {}),

@@ -1,9 +1,18 @@
+import { LIMITS } from '@sandlot/protocol'
+
 /** Every bound of the way out of a sandbox. */
 export const NETWORK_LIMITS = {
   /** Where the agent listens in the sandbox: above the ports that a kernel gives to whoever asks for none. */
   port: 61_080,
-  /** Connections of one sandbox at once. */
-  connections: 128,
+  /** Connections of one sandbox at once, and in a minute with those that are refused: what holds where a policy asks for less. */
+  connections: LIMITS.networkConnections,
+  connectionsPerMinute: LIMITS.networkConnectionsPerMinute,
+  /** How long one beyond that waits for its refusal: a loop that ignores refusals turns no faster. */
+  rateRefusalMs: 500,
+  /** Requests on one connection that are not answered yet; apt sends ten ahead. */
+  pipelined: 16,
+  /** What a bounded rate lets through at once, as a part of a second. */
+  paceShare: 0.1,
   /** Connections beyond that which are told so, and how long each has to ask. The agent brings no more than both together. */
   refusals: 64,
   refusalMs: 2_000,

@@ -1,7 +1,6 @@
 import type { NetworkPolicy } from '@sandlot/protocol'
 import { environmentFor, type NetworkEnvironment, type PackageTools } from './environment.ts'
 import { NETWORK_LIMITS } from './limits.ts'
-import type { ModelEndpoint } from './model-relay.ts'
 import { MachineNames } from './names.ts'
 import { certificateBundle } from './packages/certificates.ts'
 import { textOf } from './packages/machine-files.ts'
@@ -10,7 +9,7 @@ import type { PackageSettings } from './packages/settings.ts'
 import { upstreamProxy } from './packages/upstream.ts'
 import { type CompiledPolicy, compilePolicy, wantsPackages } from './policy.ts'
 import { ownAddresses } from './reach.ts'
-import { NetworkRelay, type RelayNews } from './relay.ts'
+import { NetworkRelay, type RelayOptions } from './relay.ts'
 
 interface Known {
   readonly mirrors: PackageMirrors
@@ -49,8 +48,7 @@ export class MachineNetwork {
 
   async relay(
     policy: NetworkPolicy,
-    onNews?: (news: RelayNews) => void,
-    model?: ModelEndpoint,
+    options: Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes'> = {},
   ): Promise<NetworkRelay> {
     const { env } = this.#settings
     return new NetworkRelay({
@@ -60,8 +58,7 @@ export class MachineNetwork {
         own: ownAddresses,
         upstream: (target) => upstreamProxy(env, target),
       },
-      ...(onNews ? { onNews } : {}),
-      ...(model ? { model } : {}),
+      ...options,
     })
   }
 

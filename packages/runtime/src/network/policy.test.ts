@@ -1,7 +1,7 @@
 import { networkPolicy, parseNetworkHost } from '@sandlot/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalHost, parseTarget, targetOf } from './host.ts'
+import { canonicalHost, parseTarget, type Target, targetOf } from './host.ts'
 import { compilePolicy } from './policy.ts'
 
 const MIRRORS = [
@@ -12,7 +12,7 @@ const MIRRORS = [
 function check(policy: unknown, target: string, reach: string | undefined): void {
   const compiled = compilePolicy(networkPolicy.parse(policy), MIRRORS)
   const parsed = parseTarget(target)
-  expect([target, parsed && compiled.decide(parsed)]).toEqual([target, reach])
+  expect([target, parsed && compiled.decide(parsed)?.reach]).toEqual([target, reach])
 }
 
 describe('what a policy allows', () => {
@@ -60,7 +60,10 @@ describe('what a policy allows', () => {
       fc.property(entry, (text) => {
         const named = parseNetworkHost(text)
         if ('problem' in named) return
-        const target = targetOf(`${named.below ? 'x.' : ''}${named.host}`, named.port ?? 443)
+        const target = targetOf(
+          `${named.below ? 'x.' : ''}${named.host}`,
+          named.ports?.first ?? 443,
+        )
         expect(target && compilePolicy({ allow: [text] }, []).decide(target)).toBeDefined()
       }),
       { numRuns: 5_000 },
@@ -89,6 +92,55 @@ describe('what a policy allows', () => {
     check({ allow: ['*.example.org', 'example.org'] }, '93.184.216.34:443', undefined)
     check({ allow: ['93.184.216.34'] }, '93.184.216.34:443', 'named')
     check({ allow: ['93.184.216.34'] }, '93.184.216.35:443', undefined)
+  })
+
+  test('a network is the addresses in it, and no name', () => {
+    const policy = { allow: ['10.1.2.0/24:5432', '[fd00::/8]', '93.184.0.0/16:8000-8100'] }
+    check(policy, '10.1.2.0:5432', 'network')
+    check(policy, '10.1.2.255:5432', 'network')
+    check(policy, '10.1.3.0:5432', undefined)
+    check(policy, '10.1.2.7:443', undefined)
+    for (const target of ['0x0a010207:5432', '10.1.519:5432', '[::ffff:10.1.2.7]:5432']) {
+      check(policy, target, 'network')
+    }
+    check(policy, '[fd12::1]:443', 'network')
+    check(policy, '[fe12::1]:443', undefined)
+    check(policy, 'db.example:5432', undefined)
+    check(policy, '93.184.1.1:8050', 'network')
+    check(policy, '93.184.1.1:8101', undefined)
+    check({ allow: ['0.0.0.0/0:*'] }, '[fd00::1]:80', undefined)
+    check({ allow: ['10.0.0.0/8', '10.0.0.5'] }, '10.0.0.5:80', 'named')
+  })
+
+  test('any port is one that is written as such', () => {
+    check({ allow: ['example.org:*'] }, 'example.org:22', 'public')
+    check({ allow: ['*.example.org:8000-8100'] }, 'a.example.org:8100', 'public')
+    check({ allow: ['*.example.org:8000-8100'] }, 'a.example.org:7999', undefined)
+  })
+
+  test('a name that is allowed may lead to a private address that is allowed too, on its port', () => {
+    const own = () => new Set(['10.1.2.9'])
+    const admits = (allow: string[], target: string, address: string) =>
+      compilePolicy({ allow }, [])
+        .decide(parseTarget(target) as Target)
+        ?.admits(address, own)
+    const both = ['db.example:5432', '10.1.2.0/24:5432']
+    expect(admits(both, 'db.example:5432', '10.1.2.7')).toBe(true)
+    expect(admits(both, 'db.example:5432', '10.1.3.7')).toBe(false)
+    expect(admits(both, 'db.example:5432', '10.1.2.9')).toBe(false)
+    expect(admits(['db.example', '10.1.2.0/24:5432'], 'db.example:443', '10.1.2.7')).toBe(false)
+    expect(admits(['db.example:5432', '127.0.0.1:5432'], 'db.example:5432', '127.0.0.1')).toBe(true)
+    // The name alone, and the address alone, are not enough.
+    expect(admits(['db.example:5432'], 'db.example:5432', '10.1.2.7')).toBe(false)
+    expect(admits(['10.1.2.0/24:5432'], 'db.example:5432', '10.1.2.7')).toBeUndefined()
+    expect(admits(['10.1.2.0/24:5432'], '10.1.2.9:5432', '10.1.2.9')).toBe(false)
+  })
+
+  test('a permit says which entry it is', () => {
+    const rule = (allow: string[], target: string) =>
+      compilePolicy({ allow }, []).decide(parseTarget(target) as Target)?.rule
+    expect(rule(['*.Example.org', 'a.example.org'], 'a.example.org:443')).toBe('*.Example.org')
+    expect(rule(['10.0.0.0/8'], '10.0.0.1:80')).toBe('10.0.0.0/8')
   })
 
   test('packages are the mirrors of the machine, on their ports', () => {

@@ -1,6 +1,8 @@
-import { type NetworkPolicy, parseNetworkHost } from '@sandlot/protocol'
+import type { NetworkLimitsInForce, NetworkPolicy } from '@sandlot/protocol'
+import { type Entry, entryOf, matches } from './entry.ts'
 import { canonicalHost, type Target } from './host.ts'
-import type { Reach } from './reach.ts'
+import { NETWORK_LIMITS } from './limits.ts'
+import { isWithin, type Reach } from './reach.ts'
 
 /** A host and port that the machine takes packages from. */
 export interface MirrorHost {
@@ -8,22 +10,22 @@ export interface MirrorHost {
   readonly port: number
 }
 
+/** A target is allowed, by one entry. */
+export interface Permit {
+  /** The entry as it was written, or `packages`. */
+  readonly rule: string
+  readonly reach: Reach
+  /** Whether an address that the target leads to may be dialled. `own`: those of the machine. */
+  admits(address: string, own: () => ReadonlySet<string>): boolean
+}
+
 /** A policy in the form that decides. */
 export interface CompiledPolicy {
   readonly policy: NetworkPolicy
+  readonly limits: NetworkLimitsInForce
   readonly allowsAnything: boolean
   /** How far the target may lead; undefined: it is refused. Asked at each connect. */
-  decide(target: Target): Reach | undefined
-}
-
-const PORTS_DEFAULT: readonly number[] = [80, 443]
-
-interface Entry {
-  readonly host: string
-  /** Any name below `host`, at any depth, and not `host` itself. */
-  readonly below: boolean
-  readonly ports: readonly number[]
-  readonly reach: Reach
+  decide(target: Target): Permit | undefined
 }
 
 /** Whether a policy says that the machine's package mirrors may be reached. */
@@ -36,7 +38,22 @@ export function allowsAnything(policy: NetworkPolicy): boolean {
   return wantsPackages(policy) || (typeof policy !== 'string' && policy.allow.length > 0)
 }
 
-/** `mirrors`: what `packages` stands for on this machine. */
+/** With what holds where a policy says nothing. */
+export function limitsInForce(policy: NetworkPolicy): NetworkLimitsInForce {
+  const { connections, connectionsPerMinute } = NETWORK_LIMITS
+  const given = typeof policy === 'string' ? undefined : policy.limits
+  return {
+    connections: given?.connections ?? connections,
+    connectionsPerMinute: given?.connectionsPerMinute ?? connectionsPerMinute,
+    bytes: given?.bytes ?? null,
+    bytesPerSecond: given?.bytesPerSecond ?? null,
+  }
+}
+
+/**
+ * `mirrors`: what `packages` stands for on this machine. A name that is allowed may lead to a private address where another entry
+ * names that, by itself or by its network: both were meant. A name that is not allowed is refused wherever it leads, and never asked for.
+ */
 export function compilePolicy(
   policy: NetworkPolicy,
   mirrors: readonly MirrorHost[],
@@ -46,23 +63,31 @@ export function compilePolicy(
   const entries = [...named, ...packages].filter((entry) => entry !== undefined)
   return {
     policy,
+    limits: limitsInForce(policy),
     allowsAnything: entries.length > 0,
     decide(target) {
-      const reaches = entries.filter((entry) => matches(entry, target)).map(({ reach }) => reach)
-      return reaches.includes('machine') ? 'machine' : reaches[0]
+      const found = entries.filter((entry) => matches(entry, target))
+      const best = RANKED.flatMap((reach) => found.find((entry) => entry.reach === reach) ?? [])[0]
+      return best && permitOf(best, target, entries)
     },
   }
 }
 
-function entryOf(text: string): Entry | undefined {
-  const named = parseNetworkHost(text)
-  const canonical = 'problem' in named ? undefined : canonicalHost(named.host)
-  if ('problem' in named || !canonical) return undefined
+/** Of several entries that name a target, the one that leads farthest. */
+const RANKED: readonly Reach[] = ['machine', 'named', 'network', 'public']
+
+function permitOf({ rule, reach }: Entry, target: Target, entries: readonly Entry[]): Permit {
   return {
-    host: canonical.host,
-    below: named.below,
-    ports: named.port === undefined ? PORTS_DEFAULT : [named.port],
-    reach: canonical.isAddress ? 'named' : 'public',
+    ...{ rule, reach },
+    admits(address, own) {
+      if (isWithin(reach, address, own)) return true
+      const host = canonicalHost(address)
+      if (target.isAddress || !host) return false
+      return entries.some(
+        (entry) =>
+          matches(entry, { ...host, port: target.port }) && isWithin(entry.reach, address, own),
+      )
+    },
   }
 }
 
@@ -70,10 +95,6 @@ function mirrorEntry({ host, port }: MirrorHost): Entry | undefined {
   const canonical = canonicalHost(host)
   if (!canonical) return undefined
   const reach = canonical.isAddress ? 'named' : 'machine'
-  return { host: canonical.host, below: false, ports: [port], reach }
-}
-
-function matches({ host, below, ports }: Entry, target: Target): boolean {
-  if (!ports.includes(target.port)) return false
-  return below ? !target.isAddress && target.host.endsWith(`.${host}`) : target.host === host
+  const ports = [{ first: port, last: port }]
+  return { rule: 'packages', host: canonical.host, below: false, ports, reach }
 }

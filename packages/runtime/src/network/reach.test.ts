@@ -14,6 +14,8 @@ const PRIVATE = [
 
 /** The machine itself, its neighbours on the wire, and what clouds say there. */
 const NEVER = [
+  ...['fd00:ec2::254', 'fd20:ce::254', '64:ff9b::7f00:1', '64:ff9b::a9fe:a9fe', '2002:7f00:1::'],
+  ...['2002:a9fe:a9fe::1', '2001:0:1:2:3:4:80ff:fffe', '::7f00:1', '::a9fe:a9fe'],
   ...['127.0.0.1', '127.8.9.1', '0.0.0.0', '0.1.2.3', '169.254.169.254', '224.0.0.1'],
   ...['255.255.255.255', '168.63.129.16', '::', '::1', 'fe80::1', 'ff02::1'],
   ...['::ffff:127.0.0.1', '::ffff:169.254.169.254', '::127.0.0.1', ...OWN, '::ffff:8.8.4.4'],
@@ -27,14 +29,17 @@ test('a name leads to the internet alone', () => {
   }
 })
 
-test('what the machine takes packages from may be in its own network, not on itself', () => {
-  for (const address of [...PUBLIC, ...PRIVATE]) {
-    expect([address, isWithin('machine', address, own)]).toEqual([address, true])
-  }
-  for (const address of NEVER) {
-    expect([address, isWithin('machine', address, own)]).toEqual([address, false])
-  }
-})
+test.each(['machine', 'network'] as const)(
+  'what the %s names may be private, not the machine itself',
+  (reach) => {
+    for (const address of [...PUBLIC, ...PRIVATE]) {
+      expect([address, isWithin(reach, address, own)]).toEqual([address, true])
+    }
+    for (const address of NEVER) {
+      expect([address, isWithin(reach, address, own)]).toEqual([address, false])
+    }
+  },
+)
 
 test('an address that was named is that one', () => {
   for (const address of NEVER) expect(isWithin('named', address, own)).toBe(true)

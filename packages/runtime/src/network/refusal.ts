@@ -1,27 +1,30 @@
-import type { NetworkPolicy } from '@sandlot/protocol'
+import { formatSize, type NetworkPolicy, type NetworkRefusal } from '@sandlot/protocol'
 import { formatTarget, type Target } from './host.ts'
 
+/** Why a connection from inside comes to nothing, and the status that says so over HTTP. */
 export const REFUSALS = {
-  /** The policy names no such host. */
   not_allowed: 403,
-  /** The policy allows the name, and it leads to an address that no name may lead to. */
   private_address: 403,
-  /** Too many connections of this sandbox. */
+  other_name: 403,
   limit: 503,
-  /** No address of that name. */
+  rate_limit: 429,
+  bytes_limit: 403,
+  secret: 502,
   unresolved: 502,
-  /** Nobody answers there. */
   unreachable: 502,
   timeout: 504,
-  /** No request that a proxy answers. */
   invalid: 400,
-} as const
-export type RefusalKind = keyof typeof REFUSALS
+} as const satisfies Record<NetworkRefusal, number>
+export type RefusalKind = NetworkRefusal
 
 const REASONS: Readonly<Record<RefusalKind, string>> = {
   not_allowed: 'Forbidden by network policy',
   private_address: 'Forbidden by network policy',
+  other_name: 'Forbidden by network policy',
   limit: 'Too many connections',
+  rate_limit: 'Too many connections in a minute',
+  bytes_limit: 'Forbidden by network policy',
+  secret: 'Secret not available',
   unresolved: 'No such host',
   unreachable: 'Bad Gateway',
   timeout: 'Gateway Timeout',
@@ -63,13 +66,35 @@ export function notAllowed(target: Target, policy: NetworkPolicy): Refusal {
 export function privateAddress(target: Target, addresses: readonly string[]): Refusal {
   const first = addresses[0] ?? ''
   const entry = entryFor({ ...target, host: first })
+  const found = target.isAddress
+    ? 'is in a network that is allowed, and is an address of the machine, of its wire or of its cloud. A network'
+    : `leads to ${first}, a private address or one of the machine. A name`
   return new Refusal(
     'private_address',
-    `${formatTarget(target)} leads to ${first}, a private address or one of the machine. ` +
-      `A name is not enough for it; to allow the address itself: network: { allow: ['${entry}'] }.`,
+    `${formatTarget(target)} ${found} is not enough for it; ` +
+      `to allow the address itself: network: { allow: ['${entry}'] }.`,
     {
       reason: `${REASONS.private_address}: it leads to a private address, and ${entry} is not in its allow`,
     },
+  )
+}
+
+export function tooMany(connections: number): Refusal {
+  return new Refusal('limit', `${connections} connections of this sandbox are open already`)
+}
+
+export function tooFast(perMinute: number): Refusal {
+  return new Refusal(
+    'rate_limit',
+    `this sandbox asks for more than ${perMinute} connections in a minute (limits.connectionsPerMinute)`,
+  )
+}
+
+export function tooMuch(bytes: number): Refusal {
+  return new Refusal(
+    'bytes_limit',
+    `the ${formatSize(bytes)} that this sandbox may send and receive are used up (limits.bytes)`,
+    { reason: `${REASONS.bytes_limit}: limits.bytes is used up` },
   )
 }
 

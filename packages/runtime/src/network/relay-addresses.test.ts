@@ -3,6 +3,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { MachineNames } from './names.ts'
+import { nameServer } from './testing/name-server.ts'
 import { connectBy, listening, readAll, relayBed } from './testing/relay-bed.ts'
 
 const NAMES = { allow: ['*.example', '*.example:8080'] }
@@ -78,6 +80,84 @@ describe('a name that is allowed', () => {
       unsubscribe('net.client.socket', watched)
     }
   })
+})
+
+describe('a network that is allowed', () => {
+  test.each([
+    ['0.0.0.0/0:*', '127.0.0.1:80'],
+    ['0.0.0.0/0:*', '169.254.169.254:80'],
+    ['0.0.0.0/0:*', '168.63.129.16:80'],
+    ['[::/0]:*', '[::1]:80'],
+    ['[::/0]:*', '[fe80::1]:80'],
+    ['[fd00::/8]:*', '[fd00:ec2::254]:80'],
+    ['[64:ff9b::/96]:*', '[64:ff9b::a9fe:a9fe]:80'],
+    ['[2002::/16]:*', '[2002:7f00:1::]:80'],
+  ])('%s does not lead to %s', async (entry, authority) => {
+    const bed = relayBed({ allow: [entry] })
+    const inside = bed.connect()
+    inside.write(`CONNECT ${authority} HTTP/1.1\r\n\r\n`)
+    const said = await readAll(inside)
+    expect(said).toMatch(/^HTTP\/1.1 403 [\s\S]*A network is not enough for it/)
+    expect(bed.news).toMatchObject([{ outcome: 'private_address' }])
+  })
+})
+
+test('a name server that says another address each time is asked once for a connection', async () => {
+  const answers = ['93.184.216.34', '127.0.0.1', '10.0.0.1']
+  let asked = 0
+  await using server = await nameServer(() => [answers[asked++ % answers.length] ?? ''])
+  const names = new MachineNames({ servers: [server.address] })
+  const dialled: string[] = []
+  const watched = (message: unknown) => {
+    const { socket } = message as { socket: Socket }
+    socket.on('connectionAttempt', (address) => {
+      dialled.push(address)
+      setImmediate(() => socket.destroy())
+    })
+  }
+  subscribe('net.client.socket', watched)
+  try {
+    const statuses: string[] = []
+    for (let at = 0; at < 6; at += 1) {
+      const bed = relayBed(NAMES, { resolve: names.resolve.bind(names) })
+      statuses.push((await connectBy(bed, 'rebinds.example:443')).status.slice(9))
+    }
+    expect(new Set(dialled)).toEqual(new Set(['93.184.216.34']))
+    expect(statuses).toContain('403')
+    // One question for each kind of address and connection.
+    expect(asked).toBe(12)
+  } finally {
+    unsubscribe('net.client.socket', watched)
+  }
+})
+
+test('a redirect to a private address is an answer like any other, and its target is refused', async () => {
+  const location = 'http://169.254.169.254/latest/'
+  await using server = await listening(
+    createServer((_, response) => response.writeHead(302, { location }).end()),
+  )
+  const bed = relayBed({ allow: [`127.0.0.1:${server.port}`] })
+  const ask = async (address: string) => {
+    const inside = bed.connect()
+    inside.write(`GET ${address} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    return await readAll(inside)
+  }
+  expect(await ask(`http://127.0.0.1:${server.port}/`)).toMatch(/^HTTP\/1.1 302 /)
+  expect(await ask(location)).toMatch(/^HTTP\/1.1 403 /)
+  expect(bed.news.map(({ outcome }) => outcome)).toEqual(['allowed', 'not_allowed'])
+})
+
+test('a name that is not allowed is never asked for: nothing leaves in questions to a name server', async () => {
+  await using server = await nameServer(() => ['93.184.216.34'])
+  const names = new MachineNames({ servers: [server.address] })
+  const bed = relayBed(
+    { allow: ['93.184.216.34', '*.example'] },
+    { resolve: names.resolve.bind(names) },
+  )
+  for (const name of ['secret-bits.evil.test', 'example', 'a.example.evil.test']) {
+    expect((await connectBy(bed, `${name}:443`)).status).toBe('HTTP/1.1 403')
+  }
+  expect(server.asked).toEqual(new Set())
 })
 
 test.each([

@@ -28,11 +28,11 @@ describe('connections', () => {
     await vi.waitFor(() => expect(bed.relay.connections).toBe(0))
   })
 
-  const FULL = { connections: 2, refusals: 1 }
+  const FULL = (port: number) => ({ ...NAMED(port), limits: { connections: 2 } })
 
   test('one beyond the bound is told so, whatever it speaks, and closed', async () => {
     const { port } = await shouting()
-    const bed = relayBed(NAMED(port), { limits: { ...FULL, refusals: 3 } })
+    const bed = relayBed(FULL(port), { limits: { refusals: 3 } })
     const kept = await connectBy(bed, `127.0.0.1:${port}`)
     const idle = bed.connect()
     const tunnel = bed.connect()
@@ -58,14 +58,14 @@ describe('connections', () => {
   })
 
   test('one that was turned away and says nothing does not hold its place', async () => {
-    const bed = relayBed('none', { limits: { ...FULL, refusalMs: 10 } })
+    const bed = relayBed(FULL(1), { limits: { refusals: 1, refusalMs: 10 } })
     const kept = [bed.connect(), bed.connect()]
     await once(bed.connect().resume(), 'close')
     expect(kept.map(({ destroyed }) => destroyed)).toEqual([false, false])
   })
 
   test('more than are told so are closed at once', async () => {
-    const bed = relayBed('none', { limits: FULL })
+    const bed = relayBed(FULL(1), { limits: { refusals: 1 } })
     const kept = [bed.connect(), bed.connect(), bed.connect()]
     await once(bed.connect().resume(), 'close')
     expect(kept.map(({ destroyed }) => destroyed)).toEqual([false, false, false])
@@ -113,7 +113,7 @@ describe('names', () => {
     const names = new MachineNames({ servers: [server.address] })
     const resolve = names.resolve.bind(names)
     const policy = { allow: ['*.example'] }
-    const slow = relayBed(policy, { resolve, limits: { connections: 500 } })
+    const slow = relayBed({ ...policy, limits: { connections: 500 } }, { resolve })
     for (let at = 0; at < 500; at += 1) ask(slow, `slow${at}.example`)
     await vi.waitFor(() => expect(server.asked.size).toBeGreaterThan(0))
     const other = relayBed(policy, { resolve })

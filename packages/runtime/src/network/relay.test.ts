@@ -45,7 +45,7 @@ describe('CONNECT', () => {
     inside.end('there ')
     expect(await readAll(inside)).toMatch(/\r\n\r\nHELLO THERE BYE$/)
     await vi.waitFor(() => expect(bed.relay.connections).toBe(0))
-    expect(bed.news).toEqual([
+    expect(bed.news).toMatchObject([
       { target: `127.0.0.1:${port}`, protocol: 'connect', outcome: 'allowed' },
     ])
     expect(bed.relay.bytes).toBe(2 * 'hello there '.length + 'BYE'.length)

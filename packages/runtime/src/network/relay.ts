@@ -1,38 +1,47 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { NetworkLimitsInForce } from '@sandlot/protocol'
 import { Semaphore } from '../semaphore.ts'
+import { Allowance } from './allowance.ts'
 import type { RelayCalls, RelayProtocol } from './connection.ts'
 import { type DialMachine, dial } from './dial.ts'
 import { formatTarget, type Target } from './host.ts'
 import { httpProxy } from './http-proxy.ts'
 import { NETWORK_LIMITS } from './limits.ts'
 import type { ModelEndpoint } from './model-relay.ts'
-import type { CompiledPolicy } from './policy.ts'
-import type { Reach } from './reach.ts'
-import { notAllowed, Refusal, type RefusalKind } from './refusal.ts'
+import { type Open, type OpenedConnection, Outgoing } from './outgoing.ts'
+import type { CompiledPolicy, Permit } from './policy.ts'
+import { notAllowed, Refusal, type RefusalKind, tooFast, tooMany, tooMuch } from './refusal.ts'
 import { SOCKS_VERSION, serveSocks } from './socks.ts'
 
-/** What became of one request for a connection; told once for each. */
+/** What became of one request for a connection; told once for each, and once more where a limit cuts it off. */
 export interface RelayNews {
   /** `host:port`; empty where none was named. */
   readonly target: string
   readonly protocol: RelayProtocol
   readonly outcome: 'allowed' | RefusalKind
+  /** Of a refusal, for a person. */
+  readonly detail?: string
+  /** Of one that is allowed. */
+  readonly opened?: OpenedConnection
 }
 
 export interface RelayOptions {
   readonly policy: CompiledPolicy
   readonly machine: DialMachine
   readonly onNews?: (news: RelayNews) => void
+  /** Sent and received before, in the sandbox's life. Default 0. */
+  readonly spentBytes?: number
   readonly model?: ModelEndpoint | undefined
   readonly limits?: Partial<typeof RELAY_LIMITS>
 }
 
 const RELAY_LIMITS = {
-  connections: NETWORK_LIMITS.connections as number,
   refusals: NETWORK_LIMITS.refusals as number,
   refusalMs: NETWORK_LIMITS.refusalMs as number,
+  rateRefusalMs: NETWORK_LIMITS.rateRefusalMs as number,
   dialMs: NETWORK_LIMITS.dialMs as number,
   lookups: NETWORK_LIMITS.lookups as number,
   lookupMs: NETWORK_LIMITS.lookupMs as number,
@@ -45,13 +54,6 @@ interface Inner {
   timer?: NodeJS.Timeout
   /** There was no room for it: whatever it asks for, it is told so. */
   readonly beyond: boolean
-}
-
-interface Open {
-  readonly target: Target
-  readonly reach: Reach
-  readonly inner: Duplex
-  readonly outer: Socket
 }
 
 /**
@@ -67,19 +69,25 @@ export class NetworkRelay implements RelayCalls {
   readonly #options: RelayOptions
   readonly #limits: typeof RELAY_LIMITS
   readonly #machine: DialMachine
+  readonly #allowance: Allowance
   readonly #inner = new Map<Duplex, Inner>()
-  readonly #open = new Set<Open>()
+  readonly #outgoing: Outgoing
   #policy: CompiledPolicy
   #closing = new AbortController()
   #server: Server | undefined
   #dialling = 0
-  #closedBytes = 0
 
   constructor(options: RelayOptions) {
     this.#options = options
     this.#policy = options.policy
     this.#limits = { ...RELAY_LIMITS, ...options.limits }
-    const { machine } = options
+    const { machine, policy, spentBytes = 0 } = options
+    this.#allowance = new Allowance(policy.limits, spentBytes)
+    this.#outgoing = new Outgoing({
+      allowance: this.#allowance,
+      idleMs: this.#limits.idleMs,
+      onCutOff: ({ target, protocol }, refusal) => this.#tellRefusal({ target, protocol }, refusal),
+    })
     const lookups = new Semaphore(this.#limits.lookups)
     const resolve: DialMachine['resolve'] = (name, signal) =>
       lookups.use(signal, () => machine.resolve(name, signal))
@@ -94,22 +102,31 @@ export class NetworkRelay implements RelayCalls {
     return this.#policy
   }
 
+  get limits(): NetworkLimitsInForce {
+    return this.#allowance.limits
+  }
+
   /** Connections from inside that are open. */
   get connections(): number {
     return this.#inner.size
   }
 
+  /** Connections to other hosts that are open. */
+  get opened(): number {
+    return this.#outgoing.size
+  }
+
   /** Bytes to and from other hosts, since the beginning. */
   get bytes(): number {
-    return [...this.#open].reduce((sum, { outer }) => sum + bytesOf(outer), this.#closedBytes)
+    return this.#outgoing.bytes
   }
 
   /** Takes a connection from inside, whatever will be spoken on it. */
   accept(inner: Duplex): void {
     inner.on('error', () => inner.destroy())
-    const { connections, refusals } = this.#limits
+    const { connections } = this.limits
     const beyond = this.#inner.size >= connections
-    if (this.#inner.size >= connections + refusals) return void inner.destroy()
+    if (this.#inner.size >= connections + this.#limits.refusals) return void inner.destroy()
     // Requests in a row on one connection each listen for its end.
     inner.setMaxListeners(0)
     this.#inner.set(inner, { requests: 0, beyond })
@@ -127,42 +144,43 @@ export class NetworkRelay implements RelayCalls {
     })
   }
 
-  /** From now on this policy decides. Open connections that it refuses are closed. */
+  /** From now on this policy decides. Open connections that it refuses, or whose bytes it counts and nobody does, are closed. */
   setPolicy(policy: CompiledPolicy): void {
     this.#policy = policy
-    for (const { target, reach, inner, outer } of this.#open) {
-      if (policy.decide(target) === reach) continue
-      inner.destroy()
-      outer.destroy()
-    }
+    this.#allowance.set(policy.limits, (this.#options.spentBytes ?? 0) + this.bytes)
+    this.#outgoing.closeUnless((open) => this.#stillPermits(open))
   }
 
-  /** Closes all that is open, and ends what is being dialled. New connections are taken as before. */
-  closeAll(): void {
+  /**
+   * Closes all that is open, and ends what is being dialled. New connections are taken as before. Resolves when those to other hosts are
+   * closed.
+   */
+  closeAll(): Promise<void> {
     this.#closing.abort(new Refusal('unreachable', 'the connections of this sandbox were closed'))
     this.#closing = new AbortController()
-    for (const { outer } of this.#open) outer.destroy()
+    this.#outgoing.closeUnless(() => false)
     for (const inner of this.#inner.keys()) inner.destroy()
+    return this.#outgoing.closed()
   }
 
   async open(target: Target, inner: Duplex, protocol: RelayProtocol): Promise<Duplex> {
     try {
-      const outer = await this.#connect(target, inner)
-      this.#tell(target, protocol, 'allowed')
-      return outer
+      return await this.#connect(target, inner, protocol)
     } catch (error) {
-      this.#tell(target, protocol, error instanceof Refusal ? error.kind : 'unreachable')
+      this.#tellRefusal({ target, protocol }, error)
       throw error
     }
   }
 
   refuse(protocol: RelayProtocol): void {
-    this.#options.onNews?.({ target: '', protocol, outcome: 'invalid' })
+    const detail = 'what was asked for names no host'
+    this.#tell({ target: '', protocol, outcome: 'invalid', detail })
   }
 
-  occupy(inner: Duplex): () => void {
+  occupy(inner: Duplex): (() => void) | undefined {
     const state = this.#inner.get(inner)
     if (!state) return () => {}
+    if (state.requests >= NETWORK_LIMITS.pipelined) return undefined
     state.requests += 1
     if (!state.beyond) clearTimeout(state.timer)
     return () => {
@@ -171,45 +189,54 @@ export class NetworkRelay implements RelayCalls {
     }
   }
 
-  async #connect(target: Target, inner: Duplex): Promise<Duplex> {
-    const reach = this.#policy.decide(target)
-    if (reach === undefined) throw notAllowed(target, this.#policy.policy)
-    const isFull = this.#open.size + this.#dialling >= this.#limits.connections
-    if (isFull || this.#inner.get(inner)?.beyond) throw tooMany(this.#limits.connections)
+  async #connect(target: Target, inner: Duplex, protocol: RelayProtocol): Promise<Duplex> {
+    const { connections, connectionsPerMinute, bytes } = this.limits
     const gone = new AbortController()
     const abort = () => gone.abort(new Refusal('unreachable', 'the client left'))
     inner.once('close', abort)
-    this.#dialling += 1
+    const signal = AbortSignal.any([gone.signal, this.#closing.signal])
     try {
-      const signal = AbortSignal.any([gone.signal, this.#closing.signal])
-      const { dialMs: timeoutMs, lookupMs } = this.#limits
-      const machine = this.#machine
-      const outer = await dial(target, { machine, reach, signal, timeoutMs, lookupMs })
-      // It may have changed meanwhile, and the connections be closed.
-      if (signal.aborted || this.#policy.decide(target) !== reach) {
-        outer.destroy()
-        throw notAllowed(target, this.#policy.policy)
+      if (!this.#allowance.admit()) {
+        await pause(this.#limits.rateRefusalMs, undefined, { signal }).catch(() => {})
+        throw tooFast(connectionsPerMinute)
       }
-      this.#keep({ target, reach, inner, outer })
-      return outer
+      const permit = this.#policy.decide(target)
+      if (permit === undefined) throw notAllowed(target, this.#policy.policy)
+      if (this.#allowance.isSpent) throw tooMuch(bytes ?? 0)
+      const isFull = this.#outgoing.size + this.#dialling >= connections
+      if (isFull || this.#inner.get(inner)?.beyond) throw tooMany(connections)
+      const outer = await this.#dial(target, permit, signal)
+      const { stream, opened } = this.#outgoing.keep({ target, permit, protocol, inner, outer })
+      this.#tell({ target: formatTarget(target), protocol, outcome: 'allowed', opened })
+      return stream
     } finally {
-      this.#dialling -= 1
       inner.off('close', abort)
     }
   }
 
-  #keep(open: Open): void {
-    const { inner, outer } = open
-    this.#open.add(open)
-    outer.setTimeout(this.#limits.idleMs, () => {
-      outer.destroy()
-      inner.destroy()
-    })
-    outer.on('error', () => outer.destroy())
-    outer.once('close', () => {
-      this.#open.delete(open)
-      this.#closedBytes += bytesOf(outer)
-    })
+  async #dial(target: Target, permit: Permit, signal: AbortSignal): Promise<Socket> {
+    this.#dialling += 1
+    try {
+      const { dialMs: timeoutMs, lookupMs } = this.#limits
+      const machine = this.#machine
+      const outer = await dial(target, { machine, permit, signal, timeoutMs, lookupMs })
+      const address = outer.remoteAddress ?? ''
+      // It may have changed meanwhile, and the connections be closed.
+      if (signal.aborted || !this.#stillPermits({ target, permit, address })) {
+        outer.destroy()
+        throw notAllowed(target, this.#policy.policy)
+      }
+      return outer
+    } finally {
+      this.#dialling -= 1
+    }
+  }
+
+  #stillPermits({ target, permit, address }: Pick<Open, 'target' | 'permit' | 'address'>): boolean {
+    const now = this.#policy.decide(target)
+    if (now?.reach !== permit.reach) return false
+    // Of what the machine's own proxy reaches, the address is not known here.
+    return now.reach === 'machine' || now.admits(address, this.#machine.own)
   }
 
   #awaitRequest(inner: Duplex): void {
@@ -232,15 +259,13 @@ export class NetworkRelay implements RelayCalls {
     inner.resume()
   }
 
-  #tell(target: Target, protocol: RelayProtocol, outcome: RelayNews['outcome']): void {
-    this.#options.onNews?.({ target: formatTarget(target), protocol, outcome })
+  #tellRefusal({ target, protocol }: Pick<Open, 'target' | 'protocol'>, error: unknown): void {
+    const { kind, message } =
+      error instanceof Refusal ? error : new Refusal('unreachable', String(error))
+    this.#tell({ target: formatTarget(target), protocol, outcome: kind, detail: message })
   }
-}
 
-function bytesOf({ bytesRead, bytesWritten }: Socket): number {
-  return bytesRead + bytesWritten
-}
-
-function tooMany(connections: number): Refusal {
-  return new Refusal('limit', `${connections} connections of this sandbox are open already`)
+  #tell(news: RelayNews): void {
+    this.#options.onNews?.(news)
+  }
 }

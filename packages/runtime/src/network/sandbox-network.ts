@@ -1,20 +1,18 @@
-import type { NetworkPolicy } from '@sandlot/protocol'
+import type { NetworkLimitsInForce, NetworkPolicy } from '@sandlot/protocol'
 import type { Guest, GuestWait } from '../guest/guest.ts'
 import { GuestError } from '../guest/guest-error.ts'
 import { type NetworkEnvironment, NOTHING } from './environment.ts'
 import { NETWORK_LIMITS } from './limits.ts'
 import type { MachineNetwork } from './machine.ts'
-import type { ModelEndpoint } from './model-relay.ts'
 import { wantsPackages } from './policy.ts'
-import type { NetworkRelay, RelayNews } from './relay.ts'
+import type { NetworkRelay, RelayOptions } from './relay.ts'
 
-export interface SandboxNetworkOptions {
+export interface SandboxNetworkOptions
+  extends Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes'> {
   readonly machine: MachineNetwork
   readonly policy: NetworkPolicy
   /** The world whose commands the policy is for. */
   readonly world: string
-  readonly onNews?: (news: RelayNews) => void
-  readonly model?: ModelEndpoint
 }
 
 const OS_RELEASE_BYTES = 65_536
@@ -47,8 +45,8 @@ export class SandboxNetwork {
     options: SandboxNetworkOptions,
     wait: GuestWait = {},
   ): Promise<SandboxNetwork> {
-    const { machine, policy, world, onNews, model } = options
-    const relay = await machine.relay('none', onNews, model)
+    const { machine, policy, world, ...relayed } = options
+    const relay = await machine.relay('none', relayed)
     const network = new SandboxNetwork(guest, machine, relay)
     guest.relay.onConnection = (connection) => relay.accept(connection)
     await guest.relay.listen(NETWORK_LIMITS.port, wait)
@@ -59,6 +57,17 @@ export class SandboxNetwork {
   /** For commands from now on; proxies alone where the policy names hosts, nothing where it is `none`. */
   get env(): Readonly<Record<string, string>> {
     return this.#environment.env
+  }
+
+  /** As the relay itself has it. */
+  get inForce(): { readonly policy: NetworkPolicy; readonly limits: NetworkLimitsInForce } {
+    const { policy, limits } = this.#relay
+    return { policy: policy.policy, limits }
+  }
+
+  /** Connections to other hosts that are open. */
+  get connections(): number {
+    return this.#relay.opened
   }
 
   /** Bytes to and from other hosts, since `open`. */
@@ -86,13 +95,13 @@ export class SandboxNetwork {
    * answered when they are reset inside.
    */
   closeAll(): void {
-    this.#relay.closeAll()
+    void this.#relay.closeAll()
   }
 
-  /** Takes no connections any more, and closes those that are open. Idempotent. */
-  close(): void {
+  /** Takes no connections any more, and closes those that are open; resolves when they are. Idempotent. */
+  close(): Promise<void> {
     this.#guest.relay.onConnection = undefined
-    this.#relay.closeAll()
+    return this.#relay.closeAll()
   }
 
   async #osRelease(world: string, wait: GuestWait): Promise<string> {

@@ -17,6 +17,10 @@ const ANSWERS: Readonly<Record<RefusalKind | 'done' | 'command' | 'address', num
   invalid: 1,
   not_allowed: 2,
   private_address: 2,
+  other_name: 2,
+  bytes_limit: 2,
+  rate_limit: 1,
+  secret: 1,
   unresolved: 4,
   unreachable: 5,
   timeout: 6,
@@ -32,6 +36,7 @@ export async function serveSocks(inner: Duplex, calls: RelayCalls): Promise<void
     const target = await readRequest(inner, reader, calls)
     if (!target) return
     release = calls.occupy(inner)
+    if (!release) return void inner.destroy()
     const outer = await calls.open(target, inner, 'socks')
     inner.write(answer(ANSWERS.done))
     reader.release()

@@ -21,6 +21,7 @@ import {
 } from './exec.ts'
 import type { ExecResult } from './exec-result.ts'
 import { Files } from './files.ts'
+import { SandboxNetwork } from './network.ts'
 import { type Pty, type PtyOptions, type PtyTarget, startPty } from './pty.ts'
 import { Ptys } from './ptys.ts'
 
@@ -52,6 +53,7 @@ export class Sandbox implements AsyncDisposable {
   readonly files: Files
   /** Its terminals: `list`, `attach`, `kill`. */
   readonly ptys: Ptys
+  readonly network: SandboxNetwork
   readonly #context: ClientContext
   readonly #world: World
   readonly #signal: AbortSignal | undefined
@@ -66,6 +68,7 @@ export class Sandbox implements AsyncDisposable {
     this.#context = context
     this.#world = options.world ?? 'main'
     this.#signal = options.signal
+    this.network = new SandboxNetwork(context, id, options.signal)
     this.files = new Files({ ...context, sandbox: id, world: this.#world, signal: options.signal })
     this.ptys = new Ptys(this.#target(), (waiting) => this.execs(waiting))
   }

@@ -88,6 +88,9 @@ const ROWS: Readonly<Record<Exclude<RouteName, 'connect'>, Row>> = {
     path: `/v1/sandboxes/${sandbox}/execs/${exec}/resize`,
     json: { rows: 24, columns: 80 },
   })),
+  getNetwork: sandboxed('/network'),
+  setNetwork: sandboxed('/network', { json: { policy: 'none' } }),
+  readNetworkLog: sandboxed('/network/log'),
   backUp: { gets: 'refused', ask: () => ({}) },
   readLog: unknown(({ sandbox, exec }) => ({
     path: `/v1/sandboxes/${sandbox}/execs/${exec}/output`,

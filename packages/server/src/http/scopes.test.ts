@@ -39,6 +39,7 @@ const NEEDS: Readonly<Record<RouteName, Scope | 'none'>> = {
   ...{ listDeadLetters: 'read', replayDeadLetters: 'run' },
   ...{ getUsage: 'read', createKey: 'admin', listKeys: 'admin', revokeKey: 'admin' },
   ...{ backUp: 'admin', resizeExec: 'run' },
+  ...{ getNetwork: 'read', setNetwork: 'run', readNetworkLog: 'read' },
   connect: 'run',
 }
 

@@ -70,7 +70,7 @@ test('only a blank that was made for it is taken', async () => {
   const { at: opened } = await open({ node: { pool: { min: 2, max: 8, idleMs: 600_000 } } })
   await using at = opened
   const filled = () => until(() => at.node.pool.numbers.ready === at.node.pool.numbers.target)
-  at.node.fill()
+  at.node.pool.fill()
   const announced = { image: at.request().image, count: 5 }
   await at.node.expect({ ...announced, name: 'run', ...large(1) })
   expect(at.node.pool.numbers.target).toBe(2)

@@ -1,5 +1,6 @@
 import type { Flag, SandboxOrigin } from '@sandlot/protocol'
 import type { PinnedImage, Sandbox, SandboxNetwork } from '@sandlot/runtime'
+import type { NetworkJournal } from './network-journal.ts'
 import type { OwnershipRecord } from './ownership.ts'
 import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
 
@@ -62,6 +63,8 @@ export class Entry {
   sandbox: Sandbox | undefined
   /** Its way out, where a policy allows anything. */
   network: SandboxNetwork | undefined
+  /** What it asked of its network, for its owner. */
+  journal: NetworkJournal | undefined
   origin: SandboxOrigin | undefined
   createMs: number | undefined
   openedAtMs: number | undefined
@@ -136,11 +139,13 @@ export class Entry {
     return networkBytes > 0 ? { ...record, networkBytes } : record
   }
 
-  /** Its way out is over; another one counts on. */
-  closeNetwork(): void {
-    this.network?.close()
+  /** Its way out is over; another one counts on. Resolves when its connections are closed. */
+  async closeNetwork(): Promise<void> {
+    const { network } = this
+    const closed = network?.close()
     this.#networkBytesBefore = this.networkBytes
     this.network = undefined
+    await closed
   }
 
   move(to: EntryState): void {

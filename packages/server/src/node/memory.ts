@@ -57,7 +57,7 @@ export class SandboxMemory {
         this.#register.unchanged(entry)
         throw toSandlotError(error)
       }
-      entry.closeNetwork()
+      await entry.closeNetwork()
       entry.sandbox = undefined
       entry.move('paused')
       entry.record = await settlePause(this.#parts, entry.record, used?.cpuMs)

@@ -2,15 +2,17 @@ import type { Clock } from '@sandlot/engine'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
+import type { NetworkJournals } from './network-journals.ts'
 import type { Ownership } from './ownership.ts'
 
 interface NetworkBytesParts {
   readonly ownership: Ownership
+  readonly journals: NetworkJournals
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Writes down now and then what each sandbox has sent and got, until disposed: a later daemon counts on from there. */
+/** Writes down now and then what each sandbox has sent, got and asked for, until disposed: a later daemon goes on from there. */
 export function keepNetworkBytes(
   parts: NetworkBytesParts,
   entries: ReadonlyMap<string, Entry>,
@@ -36,11 +38,16 @@ export function keepNetworkBytes(
  * rejects: a number alone is lost.
  */
 export async function writeNetworkBytes(
-  { ownership, log }: Pick<NetworkBytesParts, 'ownership' | 'log'>,
+  { ownership, journals, log }: Omit<NetworkBytesParts, 'clock'>,
   entries: ReadonlyMap<string, Entry>,
 ): Promise<void> {
   for (const entry of [...entries.values()]) {
-    const { counted, record } = entry
+    const { counted, record, journal } = entry
+    if (journal) {
+      await journals.keep(entry.id, journal).catch((err) => {
+        log.warn({ err, sandbox: entry.id }, 'the log of a network could not be written down')
+      })
+    }
     if (entry.state !== 'running' || counted.networkBytes === record.networkBytes) continue
     entry.record = counted
     await ownership.put(counted).catch((err) => {

@@ -28,7 +28,8 @@ export function connectionLog(
     }
     logged.add(key)
     left -= 1
-    const fields = { sandbox, ...news, ...(unlogged > 0 ? { unlogged } : {}) }
+    const { target, protocol, outcome } = news
+    const fields = { sandbox, target, protocol, outcome, ...(unlogged > 0 ? { unlogged } : {}) }
     unlogged = 0
     if (news.outcome === 'allowed') log.info(fields, 'a connection out of a sandbox')
     else log.warn(fields, `a connection out of a sandbox was refused: ${news.outcome}`)

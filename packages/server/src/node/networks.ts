@@ -4,11 +4,14 @@ import {
   allowsAnything,
   type MachineNetwork,
   type ModelEndpoint,
+  type RelayNews,
   type Sandbox,
   SandboxNetwork,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import type { Entry } from './entry.ts'
+import type { NetworkJournal } from './network-journal.ts'
+import type { NetworkJournals } from './network-journals.ts'
 import { connectionLog } from './network-log.ts'
 import type { News } from './news.ts'
 import type { NodeNumbers } from './numbers.ts'
@@ -19,18 +22,22 @@ export interface NetworkParts {
   readonly clock: Clock
   readonly network: MachineNetwork
   readonly ownership: Ownership
+  readonly journals: NetworkJournals
   readonly numbers: NodeNumbers
   readonly log: Logger
   readonly modelNews: News<ModelCall>
 }
 
-/** Whether any phase of the sandbox may reach anything, or it has a model: only then it has a way out at all. */
+/** Whether any phase of the sandbox may reach anything, or it has a model, or it could before: only then it has a way out at all. */
 export function hasNetwork({
   network,
   model,
-}: Pick<OwnershipRecord, 'network' | 'model'>): boolean {
+  wayOut,
+}: Pick<OwnershipRecord, 'network' | 'model' | 'wayOut'>): boolean {
   return (
-    model !== undefined || NETWORK_PHASES.some((phase) => allowsAnything(network[phase] ?? 'none'))
+    wayOut === true ||
+    model !== undefined ||
+    NETWORK_PHASES.some((phase) => allowsAnything(network[phase] ?? 'none'))
   )
 }
 
@@ -43,22 +50,55 @@ export async function openNetwork(
 ): Promise<void> {
   const { record } = entry
   if (!hasNetwork(record)) return
-  const { clock, log, numbers } = parts
-  const logged = connectionLog({ log, now: () => clock.now() }, entry.id)
+  const onNews = await listener(parts, entry)
   entry.network = await SandboxNetwork.open(
     sandbox.guest,
     {
       machine: parts.network,
       policy: record.network[record.phase] ?? 'none',
       world: entry.gradeOpened ? 'grade' : 'main',
-      onNews: (news) => {
-        numbers.connected(news.outcome)
-        logged(news)
-      },
+      spentBytes: entry.networkBytes,
+      onNews,
       ...modelOf(parts, entry),
     },
     wait,
   )
+}
+
+/** The log of its connections that its owner reads. */
+export async function journalOf(
+  { journals, clock }: Pick<NetworkParts, 'journals' | 'clock'>,
+  entry: Entry,
+): Promise<NetworkJournal> {
+  const found = entry.journal ?? (await journals.open(entry.id, () => clock.now()))
+  entry.journal ??= found
+  return entry.journal
+}
+
+const OF_LIMITS: ReadonlySet<RelayNews['outcome']> = new Set(['limit', 'rate_limit', 'bytes_limit'])
+
+async function listener(parts: NetworkParts, entry: Entry): Promise<(news: RelayNews) => void> {
+  const { clock, log, numbers } = parts
+  const journal = await journalOf(parts, entry)
+  const logged = connectionLog({ log, now: () => clock.now() }, entry.id)
+  return (news) => {
+    numbers.connected(news.outcome)
+    logged(news)
+    journal.note(news, entry.record.phase)
+    if (OF_LIMITS.has(news.outcome)) entry.flags.add('network')
+  }
+}
+
+/** It has ended: its connections are closed, and what it asked for is written down for the last time. Never rejects. */
+export async function closeJournal(
+  { journals, log }: Pick<NetworkParts, 'journals' | 'log'>,
+  entry: Entry,
+): Promise<void> {
+  await entry.closeNetwork()
+  if (!entry.journal) return
+  await journals.finish(entry.id, entry.journal).catch((err) => {
+    log.warn({ err, sandbox: entry.id }, 'the log of a network could not be written down')
+  })
 }
 
 /** A grader has no model: what calls it then is what the episode left. */
@@ -99,6 +139,7 @@ export async function enterPhase(
     entry.record = { ...entry.counted, phase }
     // First what a restart finds: it must not give an agent what its set-up had.
     await parts.ownership.put(entry.record)
+    entry.journal?.policyChanged(phase)
   }
   await network.enter(entry.record.network[phase] ?? 'none', world)
 }

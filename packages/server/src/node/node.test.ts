@@ -211,7 +211,7 @@ test('the pool refills behind what is taken, and rests after failures', async ()
     },
     node: { pool: { min: 2, max: 8, idleMs: 600_000 } },
   })
-  at.node.fill()
+  at.node.pool.fill()
   await until(() => at.node.pool.numbers.ready === 2)
   expect((await at.node.acquire(at.request())).origin).toBe('pool')
   await until(() => at.node.pool.numbers.ready === 2)

@@ -24,7 +24,9 @@ import { type Copies, type Forked, forkMemory } from './fork.ts'
 import { openGradeWorld } from './grade-world.ts'
 import { usageNow } from './last-look.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
+import { NetworkJournals } from './network-journals.ts'
 import { enterPhase } from './networks.ts'
+
 import { News } from './news.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
@@ -55,6 +57,7 @@ import { keepReconciled } from './reconcile.ts'
 import { type Recovered, recoverNode } from './recover.ts'
 import { Room, type RoomSize } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
+import { type NodeNetworks, nodeNetworks } from './set-network.ts'
 import { waitSignal, within } from './waits.ts'
 
 export interface NodeOptions {
@@ -79,7 +82,7 @@ export interface NodeOptions {
   readonly onReleased?: NodeParts['onReleased']
 }
 
-/** This machine as a node: its sandboxes, its pool, its room. Open, then `recover`, then `fill`. */
+/** This machine as a node: its sandboxes, its pool, its room. Open, then `recover`, then `pool.fill`. */
 export class Node implements NodePort {
   readonly node: string
   readonly sandboxes: NodeSandboxes
@@ -89,6 +92,7 @@ export class Node implements NodePort {
   readonly creations: Creations
   readonly endingsKnown: Endings
   readonly meter: Meter
+  readonly networks: NodeNetworks
   readonly #parts: NodeParts
   readonly #periodic = new DisposableStack()
   #closed: Promise<void> | undefined
@@ -103,6 +107,7 @@ export class Node implements NodePort {
     this.room = parts.room
     this.endingsKnown = parts.endings
     this.meter = parts.meter
+    this.networks = nodeNetworks(parts)
   }
 
   static async open(options: NodeOptions): Promise<Node> {
@@ -116,12 +121,10 @@ export class Node implements NodePort {
       ...options,
       room,
       starter: { driver, pool, creations, log },
-      ownership: new Ownership(engine),
+      ...{ ownership: new Ownership(engine), journals: new NetworkJournals(engine) },
       endings: await Endings.open(engine),
       meter: await Meter.open({ engine, clock, log, prices: options.prices ?? null }),
-      news: new News(),
-      modelNews: new News(),
-      commands: new Commands(),
+      ...{ news: new News(), modelNews: new News(), commands: new Commands() },
       numbers: options.numbers ?? uncounted,
       network: options.network ?? new MachineNetwork(packageSettings()),
     })
@@ -264,11 +267,6 @@ export class Node implements NodePort {
       free: this.room.count(resources, 'free'),
       creating: this.creations.max,
     }
-  }
-
-  /** Begins to keep sandboxes ready. */
-  fill(): void {
-    this.pool.fill()
   }
 
   /** Ends the pool, and every sandbox where `sandboxes` says so. Idempotent. */

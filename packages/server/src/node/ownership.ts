@@ -27,6 +27,8 @@ export const ownershipRecord = z.object({
   /** What each phase may reach, and the phase it is in. */
   network: phaseNetwork.default({}),
   phase: z.enum(NETWORK_PHASES).default('agent'),
+  /** Its agent holds the port of the way out, whatever the policies say: they were set while it ran. */
+  wayOut: z.literal(true).exactOptional(),
   /** Address of a model that it finds on its loopback. */
   model: z.string().exactOptional(),
   /** To and from other hosts, as far as it is written down. */

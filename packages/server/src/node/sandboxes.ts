@@ -1,15 +1,6 @@
-import type { Clock, Engine } from '@sandlot/engine'
+import type { Engine } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
-import type {
-  Fate,
-  Image,
-  ImageStore,
-  MachineNetwork,
-  PinnedImage,
-  RuntimeDriver,
-  Sandbox,
-} from '@sandlot/runtime'
-import type { Logger } from 'pino'
+import type { Fate, Image, ImageStore, PinnedImage, RuntimeDriver, Sandbox } from '@sandlot/runtime'
 import type { Meter } from '../usage/meter.ts'
 import { settlePause, withoutStretch } from '../usage/settle-pause.ts'
 import { aliveSinceMs } from './alive-since.ts'
@@ -25,36 +16,29 @@ import { Entry, type Stop } from './entry.ts'
 import { diskUse } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
 import { SandboxMemory } from './memory.ts'
-import { reopenNetwork } from './networks.ts'
+import { closeJournal, type NetworkParts, reopenNetwork } from './networks.ts'
 import type { News } from './news.ts'
-import type { NodeNumbers } from './numbers.ts'
-import type { Ownership, OwnershipRecord } from './ownership.ts'
-import type { AcquireRequest, ModelCall, SandboxEnded } from './port.ts'
+import type { OwnershipRecord } from './ownership.ts'
+import type { AcquireRequest, SandboxEnded } from './port.ts'
 import { putOver } from './put-over.ts'
 import type { Room } from './room.ts'
 import type { Starter } from './start.ts'
 import { stopFirmly } from './stop-firmly.ts'
 
-export interface NodeParts {
+export interface NodeParts extends NetworkParts {
   readonly node: string
   /** Where the sandboxes' streams can be reached. */
   readonly endpoint: () => string
   readonly engine: Engine
   readonly driver: RuntimeDriver
   readonly images: ImageStore
-  readonly clock: Clock
-  readonly log: Logger
   readonly room: Room
   readonly starter: Starter
   readonly checkpoints: Checkpoints
-  readonly ownership: Ownership
   readonly endings: Endings
   readonly news: News<SandboxEnded>
-  readonly modelNews: News<ModelCall>
   readonly commands: Commands
-  readonly numbers: NodeNumbers
   readonly meter: Meter
-  readonly network: MachineNetwork
   readonly onReleased?: ((image: Image) => void) | undefined
 }
 
@@ -245,6 +229,7 @@ export class NodeSandboxes {
 
   async #finish(entry: Entry, fate: Fate, diskBytes: number): Promise<void> {
     const { endings, ownership, meter, news, numbers, commands, clock, log } = this.#parts
+    await closeJournal(this.#parts, entry)
     const { record, networkBytes } = entry
     const atMs = clock.now()
     const ended = endedOf(record, {
@@ -289,7 +274,7 @@ export class NodeSandboxes {
 
   #forget(entry: Entry): void {
     this.#entries.delete(entry.id)
-    entry.network?.close()
+    void entry.network?.close()
     entry.room?.[Symbol.dispose]()
     const { pinned } = entry
     if (!pinned) return

@@ -202,7 +202,7 @@ test('a pause is not metered, also not by a daemon that finds it', async () => {
 test('what waits in the pool is a line of its own', async () => {
   await using at = await setup({ pool: 2 })
   const node = await at.open()
-  node.fill()
+  node.pool.fill()
   await until(() => node.pool.numbers.ready === 2)
   await at.live(14 * BEAT_MS)
   const lines = await at.lines(node)

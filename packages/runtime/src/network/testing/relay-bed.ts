@@ -26,11 +26,12 @@ export function relayBed(
     readonly upstream?: URL
     readonly limits?: RelayOptions['limits']
     readonly model?: RelayOptions['model']
+    readonly spentBytes?: number
     /** In place of `names`. */
     readonly resolve?: RelayOptions['machine']['resolve']
   } = {},
 ): RelayBed {
-  const { names = {}, mirrors = [], upstream, limits, model } = options
+  const { names = {}, mirrors = [], upstream, limits, model, spentBytes } = options
   const news: RelayNews[] = []
   const resolved: string[] = []
   const relay = new NetworkRelay({
@@ -50,6 +51,7 @@ export function relayBed(
     },
     ...(limits ? { limits } : {}),
     ...(model ? { model } : {}),
+    ...(spentBytes === undefined ? {} : { spentBytes }),
   })
   return {
     ...{ relay, news, resolved },
