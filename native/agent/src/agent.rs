@@ -9,6 +9,7 @@ use crate::connection::{Connection, Read};
 use crate::exec::Execs;
 use crate::identity::Identity;
 use crate::limits::OUTPUT_BYTES_MAX;
+use crate::ports::Ports;
 use crate::relay::Relay;
 use crate::streams::Streams;
 use crate::sys::capabilities;
@@ -31,6 +32,7 @@ pub struct Agent {
     pub worlds: Vec<World>,
     pub execs: Execs,
     pub relay: Relay,
+    pub ports: Ports,
     /// Whose answer of a keeper belongs to which stream.
     pub waiting: BTreeMap<u32, u32>,
     /// Since when the agent stands still, to be saved.
@@ -84,6 +86,7 @@ fn start() -> Result<Agent, alloc::string::String> {
         worlds: Vec::new(),
         execs: Execs::default(),
         relay: Relay::default(),
+        ports: Ports::default(),
         waiting: BTreeMap::new(),
         frozen_since_ms: None,
         serials: 0,
@@ -152,6 +155,7 @@ impl Agent {
         let of_live = [
             self.execs.next_ms(),
             self.streams.next_deadline_ms(),
+            self.ports.waits.look_at_ms(),
             self.worlds.iter().filter_map(World::look_at_ms).min(),
         ];
         let of_live = of_live.into_iter().filter(|_| !self.frozen());
@@ -169,6 +173,7 @@ impl Agent {
         if !self.frozen() {
             self.execs_on_time(now);
             self.worlds_on_time(now);
+            self.ports_on_time(now);
         }
     }
 

@@ -22,10 +22,11 @@ pub enum Code {
     Busy,
     Cancelled,
     Io,
+    Refused,
 }
 
 impl Code {
-    const ALL: [(Code, &'static str); 19] = [
+    const ALL: [(Code, &'static str); 20] = [
         (Code::Invalid, "invalid"),
         (Code::Unsupported, "unsupported"),
         (Code::NotFound, "not_found"),
@@ -45,6 +46,7 @@ impl Code {
         (Code::Busy, "busy"),
         (Code::Cancelled, "cancelled"),
         (Code::Io, "io"),
+        (Code::Refused, "refused"),
     ];
 
     pub fn as_str(self) -> &'static str {

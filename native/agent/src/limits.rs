@@ -14,6 +14,17 @@ pub const RELAYED_MAX: usize = 192;
 /// Connections that wait to be accepted.
 pub const RELAY_BACKLOG: i32 = 128;
 
+/// Connections of the daemon to ports inside, open or being made.
+pub const PORT_CONNECTIONS_MAX: usize = 256;
+/// Requests that wait for something to listen.
+pub const PORT_WAITS_MAX: usize = 64;
+/// How often it is looked for, and how much longer than a look the pause is at least.
+pub const LISTEN_LOOK_MS: u64 = 25;
+pub const LISTEN_LOOK_SHARE: u64 = 20;
+/// Of one table of sockets, and listeners that are told of.
+pub const SOCKET_TABLE_BYTES_MAX: usize = 4 << 20;
+pub const LISTENERS_MAX: usize = 1024;
+
 /// Commands that run at once, and ended ones that are kept for a reader that comes back.
 pub const EXECS_RUNNING_MAX: usize = 256;
 pub const EXECS_ENDED_MAX: usize = 256;
@@ -90,6 +101,6 @@ pub const DIFFERENCE_PIPE_BYTES: i32 = 1 << 20;
 
 const _: () = assert!(OUTPUT_BYTES_BUSY < OUTPUT_BYTES_MAX);
 const _: () = assert!(CHUNK_BYTES <= WINDOW_BYTES as usize);
-const _: () = assert!(RELAYED_MAX * 4 <= STREAMS_MAX);
+const _: () = assert!((RELAYED_MAX + PORT_CONNECTIONS_MAX + PORT_WAITS_MAX) * 2 <= STREAMS_MAX);
 const _: () = assert!(RING_BYTES_MIN < RING_BYTES_DEFAULT);
 const _: () = assert!(HEAD_BYTES_DEFAULT + TAIL_BYTES_DEFAULT < RINGS_TOTAL_BYTES);

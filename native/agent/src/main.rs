@@ -18,6 +18,7 @@ mod incoming;
 mod keeper;
 mod limits;
 mod pack;
+mod ports;
 mod relay;
 mod requests;
 mod sink;

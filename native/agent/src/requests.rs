@@ -33,6 +33,9 @@ impl Agent {
                 self.succeed(stream, body);
                 Ok(())
             }
+            b"port.connect" => self.request_connect(stream, &fields),
+            b"port.list" => self.request_listeners(stream),
+            b"port.wait" => self.request_wait(stream, &fields),
             b"world.prepare" => self.request_prepare(stream, &fields),
             b"world.open" => self.request_open(stream, &fields, payload),
             b"world.end" => self.request_end(stream, &fields),

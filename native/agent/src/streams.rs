@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::incoming::Broken;
 use crate::keeper::message::pack_failure;
 use crate::pack::Map;
+use crate::ports::Connecting;
 use crate::relay::Relayed;
 use crate::transfers::{Incoming, Outgoing};
 use crate::worlds::Waiting;
@@ -30,7 +31,11 @@ pub enum Stream {
     Outgoing(Outgoing),
     /// Bytes of a file or a tar come in.
     Incoming(Incoming),
-    /// A connection from inside to the relay; the agent opened it.
+    /// A connection to a port inside is being made.
+    Connecting(Connecting),
+    /// Waits until something listens on a port.
+    PortWait,
+    /// A connection from inside to the relay, which the agent opened, or one of the daemon to a port inside.
     Relayed(Relayed),
 }
 
@@ -176,6 +181,8 @@ impl Agent {
             Some(Stream::Asked { world, serial }) => self.cancel_job(world, serial),
             Some(Stream::Outgoing(outgoing)) => self.drop_outgoing(outgoing),
             Some(Stream::Incoming(incoming)) => self.drop_incoming(incoming),
+            Some(Stream::Connecting(connecting)) => self.drop_connecting(connecting),
+            Some(Stream::PortWait) => self.forget_wait(id),
             Some(Stream::Relayed(relayed)) => self.drop_relayed(relayed),
             Some(Stream::Watch | Stream::World(_) | Stream::Renaming { .. }) | None => {}
         }

@@ -9,6 +9,8 @@
  * file.list    data on channel 1: MessagePack maps `{ name: bytes, kind, sizeBytes, mode, mtimeMs }` one after another; result `{ count }`
  * tar.out      a pax tar on channel 1; result `{ entries }`
  * tar.in       a tar on channel 0; result `{ entries }`
+ * port.open    a connection to a port: channel 0 towards the sandbox, 1 from it; event `connected`; result `{}` when both have ended
+ * port.wait    until something listens on a port; result `{}`
  * worker       leases: see `workerEventFromServer` and `workerEventFromClient`; result `{}` when the run is over
  */
 import { z } from 'zod'
@@ -17,6 +19,7 @@ import { execOptions, terminal } from './exec.ts'
 import { userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { FLAGS } from './outcomes.ts'
+import { portNumber, portWaitMs } from './port.ts'
 
 const sandbox = z.string()
 const world = z.enum(['main', 'grade']).optional()
@@ -68,6 +71,14 @@ export const connectRequest = z.discriminatedUnion('op', [
   z.object({ op: z.literal('file.list'), sandbox, world, path }),
   z.object({ op: z.literal('tar.out'), sandbox, world, path }),
   z.object({ op: z.literal('tar.in'), sandbox, world, path }),
+  z.object({ op: z.literal('port.open'), sandbox, port: portNumber }),
+  z.object({
+    op: z.literal('port.wait'),
+    sandbox,
+    port: portNumber,
+    /** `timeout` when nothing listens by then. Default: a minute. */
+    timeout: portWaitMs,
+  }),
   z.object({
     op: z.literal('worker'),
     run: z.string(),

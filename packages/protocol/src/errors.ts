@@ -156,6 +156,24 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'Check its path, the working directory and the user. An argument array is run without a shell: for shell syntax run `sh -c …`.',
   },
+  port_refused: {
+    status: 502,
+    fault: 'workload',
+    retry: true,
+    hint: 'Start a server on this port in the sandbox, on 127.0.0.1 or 0.0.0.0: `sandbox.ports.list()` tells what listens.',
+  },
+  port_failed: {
+    status: 502,
+    fault: 'workload',
+    retry: false,
+    hint: 'The program that listens there broke off, or speaks another protocol than HTTP. `sandbox.ports.connect(PORT)` carries any.',
+  },
+  port_limit: {
+    status: 503,
+    fault: 'capacity',
+    retry: true,
+    hint: 'Close connections to ports of this sandbox that nobody needs any more.',
+  },
   file_not_found: {
     status: 404,
     fault: 'workload',

@@ -70,6 +70,8 @@ export const LIMITS = {
   secretLength: 8_192,
   /** Secrets of a project. */
   secrets: 1_000,
+  /** A wait until something listens on a port. */
+  portWaitMs: 60 * 60_000,
   /** Steps of one image over its base. */
   buildSteps: 512,
   /** Text of one command of a build; an argument list has `argvBytes`. */

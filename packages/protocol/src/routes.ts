@@ -10,6 +10,7 @@ import { IMAGE_ROUTES } from './image-routes.ts'
 import { KEY_ROUTES } from './key.ts'
 import { NETWORK_ROUTES } from './network-routes.ts'
 import { OPERATION_ROUTES } from './operation-routes.ts'
+import { PORT_ROUTES } from './port.ts'
 import { QUEUE_ROUTES } from './queue-routes.ts'
 import { page, paged, type Route } from './route.ts'
 import { RUN_ROUTES } from './run-routes.ts'
@@ -245,6 +246,8 @@ export const ROUTES = {
 
   ...OPERATION_ROUTES,
   ...NETWORK_ROUTES,
+  ...PORT_ROUTES,
+
   ...IMAGE_ROUTES,
   ...SNAPSHOT_ROUTES,
   ...QUEUE_ROUTES,

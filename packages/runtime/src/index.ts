@@ -30,6 +30,7 @@ export {
 } from './driver.ts'
 export { type FakeCue, FakeDriver, type FakeDriverOptions } from './fake/driver.ts'
 export { FakeMachine } from './fake/machine.ts'
+export type { FakeServer } from './fake/ports.ts'
 export {
   type FakeClock,
   type FakeCommand,
@@ -62,6 +63,8 @@ export type {
   GuestHello,
   GuestIdentity,
   GuestNews,
+  GuestPort,
+  GuestPorts,
   GuestProcess,
   GuestStats,
   GuestTars,
@@ -84,6 +87,7 @@ export {
   type GuestLostCause,
   GuestTimeout,
 } from './guest/guest-error.ts'
+export { isReachedByLoopback } from './guest/guest-ports.ts'
 export { GUEST_LIMITS } from './guest/limits.ts'
 export { GvisorDriver } from './gvisor/driver.ts'
 export type { GvisorOptions } from './gvisor/options.ts'

@@ -44,6 +44,11 @@ export interface DaemonOptions {
   readonly prices: PriceTable | null
   /** Whether what was acknowledged also survives a loss of power. Default no (`process`). `SANDLOT_DURABILITY` */
   readonly durability: 'process' | 'power'
+  /**
+   * The URL below whose host each port of a sandbox has a name, such as `https://ports.example.org` with DNS and a certificate for
+   * `*.ports.example.org`. Default: `localhost` where the daemon listens on the loopback, else none. `SANDLOT_PORTS_URL`
+   */
+  readonly portsUrl: string | null
   /** Pages that may call the API. Default none. */
   readonly allowedOrigins: readonly string[]
   /** Default info. `SANDLOT_LOG_LEVEL` */
@@ -101,6 +106,7 @@ export function daemonOptions(
     prices: input.prices ?? pricesOf(environment.SANDLOT_PRICES),
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),
+    portsUrl: originOf('SANDLOT_PORTS_URL', input.portsUrl ?? environment.SANDLOT_PORTS_URL),
     allowedOrigins: input.allowedOrigins ?? [],
     logLevel: input.logLevel ?? oneOf(environment, 'SANDLOT_LOG_LEVEL', LOG_LEVELS, 'info'),
     logFormat: input.logFormat ?? (process.stderr.isTTY ? 'lines' : 'json'),
@@ -109,6 +115,14 @@ export function daemonOptions(
 
 function pricesOf(given: string | undefined): PriceTable | null {
   return given === undefined || given === '' ? null : parsePrices('SANDLOT_PRICES', given)
+}
+
+/** An origin as it is configured. */
+function originOf(name: string, text: string | null | undefined): string | null {
+  if (text === undefined || text === null || text === '') return null
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href) return url.origin
+  throw refused(name, text, 'is not an http or https URL of a host alone')
 }
 
 const DRIVERS = ['gvisor', 'fake'] as const

@@ -88,7 +88,8 @@ async function started(input: DaemonInput): Promise<Daemon> {
   const apiKey = await localKey(dataDirectory)
   const signer = await Signer.open(dataDirectory, systemClock.now)
   const parts = await openParts({ options, log, metrics, engine, starting })
-  const api = await openApi({ ...parts, options, log, metrics, engine, apiKey, signer })
+  const daemonUrl = () => parts.endpoint.url
+  const api = await openApi({ ...parts, options, log, metrics, engine, apiKey, signer, daemonUrl })
   const { listening, sockets } = api
   parts.endpoint.url = listening.url
   const { node, coordinator, queues, serving } = parts

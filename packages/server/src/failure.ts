@@ -78,6 +78,7 @@ const GUEST_CODES = {
   busy: 'sandbox_busy',
   cancelled: 'cancelled',
   io: 'file_failed',
+  refused: 'port_refused',
 } as const satisfies Record<GuestErrorCode, ErrorCode>
 
 /** Where a system call failed the guest says only what it was done to, unless it names the error; the kernel's own words say why. */

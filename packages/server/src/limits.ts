@@ -155,6 +155,18 @@ export const SERVER_LIMITS = {
   readyMs: 60_000,
   readyEveryMs: 100,
 
+  /** Connections to ports of one sandbox at once; its agent makes no more than 256. */
+  portConnections: 200,
+  /** A list of what listens, for the error that says so. */
+  portLookMs: 1_000,
+  /** Nothing moved on a connection to a port: a request of HTTP; a WebSocket, or a stream of any other protocol. */
+  portRequestIdleMs: 600_000,
+  portStreamIdleMs: 60 * 60_000,
+  /** How long a connection that answered is kept for the next request: servers drop theirs after five seconds. */
+  portKeptMs: 4_000,
+  /** Of one port. */
+  portsKept: 16,
+
   blobBytes: 64 * 2 ** 30,
   /** Lines of a build that its reader has not taken yet. */
   buildLinesWaiting: 10_000,

@@ -28,6 +28,10 @@ import { watch } from './metrics/gauges.ts'
 import { type Metrics, metricsHandler } from './metrics/metrics.ts'
 import type { Checkpoints } from './node/checkpoints.ts'
 import type { Node } from './node/node.ts'
+import { portHandlers } from './ports/handlers.ts'
+import { portPlaces } from './ports/port-places.ts'
+import { PortTokens } from './ports/port-token.ts'
+import { Ports } from './ports/ports.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
 import { fileHandlers } from './sandboxes/files.ts'
@@ -63,6 +67,8 @@ export interface ApiParts {
   readonly queues: Queues
   readonly serving: Serving
   readonly checkpoints: Checkpoints
+  /** Once it listens. */
+  readonly daemonUrl: () => string
 }
 
 export interface Api {
@@ -90,6 +96,9 @@ export async function openApi(given: ApiParts): Promise<Api> {
   const keeperOf = (image: string) =>
     given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
   const functions = new ClientFunctions()
+  const tokens = new PortTokens({ signer: given.signer, keys, now: systemClock.now })
+  const places = portPlaces({ ...options, daemonUrl: given.daemonUrl })
+  const ports = new Ports()
   const handlers: Handlers = {
     ...healthHandler(serving),
     ...backupHandlers({
@@ -115,6 +124,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     ...runHandlers(coordinator, startPoints),
     ...usageHandlers(node, systemClock),
     ...queueHandlers(given.queues, startPoints),
+    ...portHandlers({ node, tokens, places, now: systemClock.now }),
   }
   const onAnswered = (answered: Answered) => {
     metrics.answered(answered)
@@ -143,7 +153,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     access: options,
     serving,
     onSocket: (socket, caller) =>
-      serveSocket(socket, { caller, rights, node, coordinator, serving, log, onEnded }),
+      serveSocket(socket, { caller, rights, node, ports, coordinator, serving, log, onEnded }),
   })
   const { queues } = given
   watch(metrics.registry, { node, coordinator, queues, serving, sockets: () => sockets.count })

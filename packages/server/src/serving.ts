@@ -35,14 +35,22 @@ export class Serving {
   }
 
   /**
+   * For what lasts as long as its client wants: no drain waits for it.
+   * @throws SandlotError `draining` unless the daemon serves
+   */
+  checkTakes({ admitted = false }: { readonly admitted?: boolean } = {}): void {
+    this.checkStarted()
+    if (this.#state === 'draining' && !admitted)
+      throw new SandlotError('draining', 'the daemon is stopping')
+  }
+
+  /**
    * A piece of work begins; dispose what comes back when it has ended. `admitted`: it belongs to an attempt that a drain waits for,
    * and which could never end if its commands were refused.
    * @throws SandlotError `draining` unless the daemon serves
    */
   begin({ admitted = false }: { readonly admitted?: boolean } = {}): Disposable {
-    this.checkStarted()
-    if (this.#state === 'draining' && !admitted)
-      throw new SandlotError('draining', 'the daemon is stopping')
+    this.checkTakes({ admitted })
     this.#underWay += 1
     let over = false
     return {

@@ -23,7 +23,7 @@ use crate::streams::Stream;
 use crate::sys::network::{self, Loopback};
 use crate::sys::poller::{Interest, Watched};
 use crate::token::Token;
-pub use relayed::Relayed;
+pub use relayed::{Opener, Relayed};
 
 #[derive(Default)]
 pub struct Relay {
@@ -36,6 +36,11 @@ pub struct Relay {
 }
 
 impl Relay {
+    /// The port that it has, where it has one.
+    pub fn port(&self) -> Option<u16> {
+        (!self.listeners.is_empty()).then_some(self.port)
+    }
+
     pub fn forget_peer(&mut self) {
         self.taking = false;
     }
@@ -102,7 +107,7 @@ impl Agent {
         let Some(id) = self.streams.next_own() else {
             return;
         };
-        let Ok(relayed) = Relayed::new(socket, id) else {
+        let Ok(relayed) = Relayed::new(socket, id, Opener::Inside) else {
             return;
         };
         self.relay.open += 1;

@@ -1,11 +1,16 @@
-//! One connection from inside, as a stream that the agent opened: channel 1 is what the process sends, channel 0 what it
-//! gets. An end on a channel is the end of that direction alone.
+//! One connection of a process inside as a stream: channel 1 is what the process sends, channel 0 what it gets. An end on a
+//! channel is the end of that direction alone.
+//!
+//! A process that connects to the relay opens its stream, which the daemon answers when it is done. One that listens has been
+//! asked for by the daemon, and is answered from here when both directions have ended.
 
 use sandlot_frames::{Kind, ReceiveWindow, SendWindow};
 
 use crate::agent::Agent;
+use crate::failure::Failure;
 use crate::incoming::Broken;
 use crate::limits::CHUNK_BYTES;
+use crate::pack;
 use crate::sink::Sink;
 use crate::streams::{Stream, Turn};
 use crate::sys::fd::Fd;
@@ -16,7 +21,15 @@ use crate::token::Token;
 const FROM_INSIDE: u8 = 1;
 const TO_INSIDE: u8 = 0;
 
+/// Who began the connection, and so its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opener {
+    Inside,
+    Daemon,
+}
+
 pub struct Relayed {
+    opener: Opener,
     socket: Watched,
     sink: Sink,
     pub window: SendWindow,
@@ -32,10 +45,11 @@ pub struct Relayed {
 }
 
 impl Relayed {
-    pub(super) fn new(socket: Fd, id: u32) -> Result<Relayed, i32> {
+    pub fn new(socket: Fd, id: u32, opener: Opener) -> Result<Relayed, i32> {
         let token = Token::Stream(id).pack();
         let writing = socket.duplicate()?;
         Ok(Relayed {
+            opener,
             socket: Watched::new(socket, token),
             sink: Sink::new(Watched::new(writing, token)),
             window: SendWindow::default(),
@@ -45,6 +59,11 @@ impl Relayed {
             told_end: false,
             answered: false,
         })
+    }
+
+    /// Nothing moves any more, and nobody has to be told that.
+    fn is_over(&self) -> bool {
+        self.told_end && (self.answered || self.opener == Opener::Daemon && self.heard_all)
     }
 
     fn settle(&mut self) {
@@ -69,6 +88,7 @@ impl Agent {
             Ok(0) => {
                 relayed.heard_all = true;
                 self.connection.send(Kind::End, FROM_INSIDE, id, &[]);
+                self.finish_relayed(id);
                 Turn::Waits
             }
             Ok(count) => {
@@ -79,9 +99,13 @@ impl Agent {
                 relayed.socket.watch(&self.poller, Interest::READ);
                 Turn::Waits
             }
-            Err(_) => {
-                self.connection.send(Kind::Cancel, 0, id, &[]);
+            Err(errno) => {
+                let opener = relayed.opener;
                 self.close_stream(id);
+                match opener {
+                    Opener::Inside => self.connection.send(Kind::Cancel, 0, id, &[]),
+                    Opener::Daemon => self.fail(id, &Failure::system(errno, "connection")),
+                }
                 Turn::Waits
             }
         }
@@ -117,6 +141,7 @@ impl Agent {
             relayed.ended = true;
             relayed.sink.end(&self.poller);
             relayed.settle();
+            self.finish_relayed(id);
         }
     }
 
@@ -132,12 +157,15 @@ impl Agent {
     }
 
     pub fn drop_relayed(&mut self, mut relayed: Relayed) {
-        if !relayed.told_end || !relayed.answered {
+        if !relayed.is_over() {
             reset_on_close(&relayed.socket.fd);
         }
         relayed.sink.close(&self.poller);
         relayed.socket.watch(&self.poller, Interest::NONE);
-        self.relay.open -= 1;
+        match relayed.opener {
+            Opener::Inside => self.relay.open -= 1,
+            Opener::Daemon => self.ports.open -= 1,
+        }
     }
 
     fn on_relayed_consumed(&mut self, id: u32, bytes: usize) {
@@ -152,10 +180,13 @@ impl Agent {
 
     fn finish_relayed(&mut self, id: u32) {
         if let Some(Stream::Relayed(relayed)) = self.streams.get(id)
-            && relayed.answered
-            && relayed.told_end
+            && relayed.is_over()
         {
+            let opener = relayed.opener;
             self.close_stream(id);
+            if opener == Opener::Daemon {
+                self.succeed(id, pack::map());
+            }
         }
     }
 }

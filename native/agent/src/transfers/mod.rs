@@ -117,6 +117,7 @@ impl Agent {
                     self.consumed(id, consumed);
                 }
             }
+            Some(Stream::Connecting(_)) => self.on_connecting(id),
             Some(Stream::Relayed(_)) => self.on_relayed_ready(id),
             _ => {}
         }

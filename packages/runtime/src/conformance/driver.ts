@@ -7,6 +7,7 @@ import { identityTests } from './identity-tests.ts'
 import { lifeTests } from './life-tests.ts'
 import { limitTests } from './limit-tests.ts'
 import { memoryTests } from './memory-tests.ts'
+import { portTests } from './port-tests.ts'
 import { recoverTests } from './recover-tests.ts'
 import { restoredBlankTests } from './restored-blank-tests.ts'
 import { terminalTests } from './terminal-tests.ts'
@@ -36,6 +37,7 @@ export function driverConformance(harness: DriverHarness): void {
     describe('limits', () => limitTests(harness, driverTest))
     describe('disks', () => diskTests(harness, driverTest))
     describe('worlds', () => worldTests(harness, driverTest))
+    describe('ports', () => portTests(harness, driverTest))
     describe('memory', () => memoryTests(harness, driverTest))
     describe('identity', () => identityTests(harness, driverTest))
     describe('restored ahead', () => restoredBlankTests(harness, driverTest))

@@ -31,6 +31,8 @@ export const SHELL = {
     "exec python3 -c \"\nimport socket, threading, time\nn = 0\nlog = open('/log', 'w')\nserver = socket.create_server(('127.0.0.1', 8123))\ndef serve():\n while True:\n  peer, _ = server.accept()\n  peer.sendall(str(n).encode())\n  peer.close()\nthreading.Thread(target=serve, daemon=True).start()\nwhile True:\n n += 1\n print(n, file=log, flush=True)\n time.sleep(0.01)\n\"",
   askCounter:
     'exec python3 -c "\nimport socket\nprint(socket.create_connection((\'127.0.0.1\', 8123)).recv(99).decode())\n"',
+  ports:
+    'exec python3 -c "\nimport socket, threading\ndef echo(peer):\n while part := peer.recv(65536): peer.sendall(part)\n peer.close()\ndef serve(port, each):\n server = socket.create_server((\'127.0.0.1\', port))\n while True: threading.Thread(target=each, args=(server.accept()[0],)).start()\nthreading.Thread(target=serve, args=(8200, echo)).start()\nserve(8201, socket.socket.close)\n"',
   replace: 'echo changed > /work; cat /work',
   typed: 'tty; trap "stty size" WINCH; stty size; while :; do read line && eval "$line"; done',
 } as const
@@ -68,6 +70,11 @@ const REPLIES: Record<keyof typeof SHELL, (command: FakeCommand) => FakeReply> =
       return { prints: `${echoed}${typed.replace('echo ', '').replace('\n', '\r\n')}` }
     },
   }),
+  ports: ({ listen }) => {
+    listen(8_200, (connection) => void connection.pipe(connection), '127.0.0.1')
+    listen(8_201, (connection) => void connection.end(), '127.0.0.1')
+    return { hangs: true }
+  },
   replace: ({ files }) => {
     files.put('/work', 'changed\n')
     return { stdout: 'changed\n' }

@@ -16,6 +16,7 @@ import { GuestError } from '../guest/guest-error.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 import { FakeExec } from './exec.ts'
 import { type FakeFiles, text } from './files.ts'
+import type { FakePorts, FakeServer } from './ports.ts'
 import type { FakeClock, FakeScript } from './script.ts'
 
 const LISTED_MAX = 256
@@ -29,6 +30,7 @@ export interface FakeExecsOptions {
   readonly alive: () => void
   /** Files of an open world; throws `world_not_open`. */
   readonly filesOf: (world: string) => FakeFiles
+  readonly ports: FakePorts
   readonly die: (kind: FateKind) => void
 }
 
@@ -170,6 +172,8 @@ export class FakeExecs implements GuestExecs {
       ...(exec.terminal ? { terminal: exec.terminal } : {}),
       files: this.#options.filesOf(spec.world),
       signal: exec.signal,
+      listen: (port: number, server: FakeServer, address = '0.0.0.0') =>
+        this.#options.ports.listen({ port, address, server }, exec.signal),
     }
     try {
       exec.perform(this.#options.script(command))

@@ -20,6 +20,7 @@ import { unlessAborted } from '../unless-aborted.ts'
 import { FakeExecs } from './execs.ts'
 import { fileCalls } from './file-calls.ts'
 import { FakeFiles } from './files.ts'
+import { FakePorts } from './ports.ts'
 import { FakeRelay } from './relay.ts'
 import type { FakeClock, FakeScript } from './script.ts'
 import { tarCalls } from './tar-calls.ts'
@@ -40,6 +41,10 @@ export class FakeGuest implements Guest {
   readonly files: GuestFiles
   readonly tar: GuestTars
   readonly relay = new FakeRelay()
+  readonly ports = new FakePorts({
+    alive: () => this.#alive(),
+    relayPort: () => this.relay.port,
+  })
   readonly #execs: FakeExecs
   readonly #lost = Promise.withResolvers<GuestLost>()
   readonly #worlds = new Map<string, FakeWorld>()
@@ -66,6 +71,7 @@ export class FakeGuest implements Guest {
       script: options.script,
       clock: options.clock,
       alive: () => this.#alive(),
+      ports: this.ports,
       filesOf: (world) => this.#open(world).files,
       die: options.die,
     })
@@ -217,6 +223,7 @@ export class FakeGuest implements Guest {
     if (this.#gone) return
     this.#gone = error
     this.#execs.failAll(error)
+    this.ports.reset(error)
     this.#lost.resolve(error)
   }
 

@@ -1,6 +1,7 @@
 import type { FateKind } from '../driver.ts'
 import type { TerminalSize } from '../guest/guest.ts'
 import type { FakeFiles } from './files.ts'
+import type { FakeServer } from './ports.ts'
 
 /** A command as the script sees it. */
 export interface FakeCommand {
@@ -20,6 +21,8 @@ export interface FakeCommand {
   readonly files: FakeFiles
   /** Aborted when the command is killed, times out, or its sandbox dies. */
   readonly signal: AbortSignal
+  /** Listens on a port until it ends. Address: default `0.0.0.0`. */
+  readonly listen: (port: number, server: FakeServer, address?: string) => void
 }
 
 /** What the command does. Without anything: it exits with 0 at once, silently. */

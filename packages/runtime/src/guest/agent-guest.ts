@@ -2,6 +2,7 @@ import type { PayloadMap } from '@sandlot/protocol/frames'
 import type { VetEnd } from './agent-exec.ts'
 import { AgentExecs } from './agent-execs.ts'
 import { AgentFiles } from './agent-files.ts'
+import { AgentPorts } from './agent-ports.ts'
 import { AgentRelay } from './agent-relay.ts'
 import { AgentTars } from './agent-tars.ts'
 import type {
@@ -20,6 +21,7 @@ import type {
   WorldSpec,
 } from './guest.ts'
 import type { GuestLost } from './guest-error.ts'
+import type { GuestPorts } from './guest-ports.ts'
 import type { GuestRelay } from './guest-relay.ts'
 import { toBytes, toPath } from './guest-text.ts'
 import { GUEST_LIMITS } from './limits.ts'
@@ -35,6 +37,7 @@ export class AgentGuest implements Guest {
   readonly files: GuestFiles
   readonly tar: GuestTars
   readonly relay: GuestRelay
+  readonly ports: GuestPorts
   readonly #link: GuestLink
 
   constructor(link: GuestLink, hello: GuestHello, vetEnd?: VetEnd) {
@@ -45,6 +48,7 @@ export class AgentGuest implements Guest {
     this.files = new AgentFiles(link)
     this.tar = new AgentTars(link)
     this.relay = new AgentRelay(link)
+    this.ports = new AgentPorts(link)
   }
 
   async configure(options: GuestConfiguration, wait: GuestWait = {}): Promise<void> {

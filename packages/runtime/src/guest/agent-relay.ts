@@ -20,7 +20,7 @@ export class AgentRelay implements GuestRelay {
   }
 
   #connected(stream: MuxStream): void {
-    if (this.onConnection) this.onConnection(new RelayedConnection(stream))
+    if (this.onConnection) this.onConnection(new RelayedConnection(stream, 'acceptor'))
     else stream.fail({ code: 'unsupported', message: 'nobody takes connections' })
   }
 }

@@ -19,6 +19,7 @@ export const GUEST_ERROR_CODES = [
   'busy',
   'cancelled',
   'io',
+  'refused',
 ] as const
 export type GuestErrorCode = (typeof GUEST_ERROR_CODES)[number]
 

@@ -16,6 +16,7 @@
 import type { GuestLost } from './guest-error.ts'
 import type { GuestExecs } from './guest-execs.ts'
 import type { GuestFiles, GuestTars } from './guest-files.ts'
+import type { GuestPorts } from './guest-ports.ts'
 import type { GuestRelay } from './guest-relay.ts'
 
 export {
@@ -47,6 +48,7 @@ export {
   type ReadRange,
   type WriteOptions,
 } from './guest-files.ts'
+export { type GuestPort, type GuestPorts, isReachedByLoopback } from './guest-ports.ts'
 export type { GuestRelay } from './guest-relay.ts'
 
 /** Text (UTF-8) or raw bytes; without a NUL byte. */
@@ -73,6 +75,7 @@ export interface Guest {
   readonly files: GuestFiles
   readonly tar: GuestTars
   readonly relay: GuestRelay
+  readonly ports: GuestPorts
 
   /** Gives the agent its identity and its own deadlines. May be called again: the last one holds. */
   configure(options: GuestConfiguration, wait?: GuestWait): Promise<void>

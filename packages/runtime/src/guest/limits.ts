@@ -6,6 +6,8 @@ export const GUEST_LIMITS = {
   startMs: 60_000,
   /** A request with content: files, tars, listings. */
   transferMs: 15 * 60_000,
+  /** Until a connection to a port inside is made. */
+  connectMs: 10_000,
   /** From opening the pipes to the agent's hello. */
   handshakeMs: 30_000,
   /** On top of the deadline that the agent keeps for a command, before the host gives up on its result. */
@@ -32,6 +34,8 @@ export const GUEST_LIMITS = {
   nameLength: 256,
   /** Processes a guest may list. */
   processes: 512,
+  /** Listeners that a guest may tell of. */
+  listeners: 1_024,
   /** Command line of a listed process or exec. */
   commandBytes: 4_096,
   /** Head or tail of a buffered exec, per channel. */

@@ -44,6 +44,19 @@ export const hello = z.object({
     .max(GUEST_LIMITS.execs),
 })
 
+export const connected = z.object({ kind: z.literal('connected') })
+
+export const listeners = z.object({
+  ports: z
+    .array(
+      z.object({
+        port: z.number().int().min(0).max(65_535),
+        address: byteString(16).transform(addressText),
+      }),
+    )
+    .max(GUEST_LIMITS.listeners),
+})
+
 export const worldReady = z.object({ elapsedUs: count })
 export const worldEnd = z.object({ elapsedUs: count, by: z.enum(WORLD_ENDERS) })
 
@@ -164,3 +177,13 @@ export const fileEntry = fileAttributes.extend({
 export const fileSize = z.object({ sizeBytes: count })
 export const fileCount = z.object({ count })
 export const tarEntries = z.object({ entries: count })
+
+function addressText(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join('.')
+  const words = Array.from({ length: bytes.length / 2 }, (_, at) =>
+    (((bytes[2 * at] ?? 0) << 8) | (bytes[2 * at + 1] ?? 0)).toString(16),
+  )
+  const whole = `[${words.join(':')}]`
+  // The URL's own form of it is the short one.
+  return URL.canParse(`http://${whole}`) ? new URL(`http://${whole}`).hostname.slice(1, -1) : ''
+}

@@ -1,21 +1,40 @@
 import { Duplex } from 'node:stream'
 import type { MuxStream } from '@sandlot/protocol/frames'
+import { GuestLost } from './guest-error.ts'
 
 const TO_INSIDE = 0
 const FROM_INSIDE = 1
 
 /**
- * A connection that a process inside has made to the relay, with credit both ways. Ended in both directions it is over; destroyed
- * before, it is reset inside. It is destroyed when the process resets it or the guest is lost.
+ * A connection of a process inside, with credit both ways. Ended in both directions it is over; destroyed before, it is reset inside. It is
+ * destroyed when the process resets it or the guest is lost.
+ *
+ * `acceptor`: the process has connected to the relay, and this side answers its stream. `opener`: it listens and was connected to, and
+ * the agent answers. Only then a destruction has an error: nobody asked for the other kind.
  */
 export class RelayedConnection extends Duplex {
   readonly #stream: MuxStream
+  readonly #role: 'acceptor' | 'opener'
+  readonly #failure: (error: unknown) => unknown
   readonly #chunks: AsyncIterator<Uint8Array>
 
-  constructor(stream: MuxStream) {
+  /** `failure`: what the end of its stream means; a guest that is lost is what destroys it. */
+  constructor(
+    stream: MuxStream,
+    role: 'acceptor' | 'opener',
+    failure: (error: unknown) => unknown = wasReset,
+  ) {
     super({ allowHalfOpen: true })
     this.#stream = stream
+    this.#role = role
+    this.#failure = failure
     this.#chunks = stream.read(FROM_INSIDE)[Symbol.asyncIterator]()
+    // Who doesn't listen for its failure learns of its end.
+    this.on('error', () => {})
+    if (role === 'opener') {
+      stream.done.catch((error) => this.#reset(error))
+      return
+    }
     const lost = () => this.destroy()
     if (stream.signal.aborted) lost()
     else stream.signal.addEventListener('abort', lost, { once: true })
@@ -26,7 +45,7 @@ export class RelayedConnection extends Duplex {
       ({ done, value }) => {
         this.push(done ? null : Buffer.from(value.buffer, value.byteOffset, value.byteLength))
       },
-      () => this.destroy(),
+      (error) => this.#reset(error),
     )
   }
 
@@ -35,7 +54,10 @@ export class RelayedConnection extends Duplex {
     _encoding: BufferEncoding,
     done: (error?: Error | null) => void,
   ): void {
-    this.#stream.send(TO_INSIDE, chunk).then(() => done(), done)
+    this.#stream.send(TO_INSIDE, chunk).then(
+      () => done(),
+      (error) => done(this.#failed(error)),
+    )
   }
 
   override _final(done: () => void): void {
@@ -44,8 +66,27 @@ export class RelayedConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    if (this.readableEnded && this.writableFinished) this.#stream.result({})
+    const whole = this.readableEnded && this.writableFinished
+    if (this.#role === 'opener') {
+      if (!whole) this.#stream.cancel()
+    } else if (whole) this.#stream.result({})
     else this.#stream.fail({ code: 'cancelled', message: 'the connection was closed' })
     done(error)
   }
+
+  #reset(cause: unknown): void {
+    this.destroy(this.#role === 'opener' ? this.#failed(cause) : undefined)
+  }
+
+  #failed(cause: unknown): Error {
+    const failure = this.#failure(cause)
+    return failure instanceof GuestLost ? failure : wasReset(cause)
+  }
+}
+
+/** As the system says it of a socket: whoever works with sockets knows what it means. */
+function wasReset(cause: unknown): NodeJS.ErrnoException {
+  const error: NodeJS.ErrnoException = new Error('the connection was reset', { cause })
+  error.code = 'ECONNRESET'
+  return error
 }

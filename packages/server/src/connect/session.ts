@@ -15,6 +15,7 @@ import type { Rights } from '../http/rights.ts'
 import { requireOpReach } from '../http/sandbox-token.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Node } from '../node/node.ts'
+import type { Ports } from '../ports/ports.ts'
 import type { Serving } from '../serving.ts'
 import { VERSION } from '../version.ts'
 import { execAttach } from './exec-attach.ts'
@@ -22,6 +23,8 @@ import { execStart } from './exec-start.ts'
 import { fileList } from './file-list.ts'
 import { fileRead } from './file-read.ts'
 import { fileWrite } from './file-write.ts'
+import { portOpen } from './port-open.ts'
+import { portWait } from './port-wait.ts'
 import { tarIn } from './tar-in.ts'
 import { tarOut } from './tar-out.ts'
 import { worker } from './worker.ts'
@@ -31,6 +34,7 @@ export interface Session {
   readonly caller: Caller
   readonly rights: Rights
   readonly node: Node
+  readonly ports: Ports
   readonly coordinator: CoordinatorPort
   readonly serving: Serving
   readonly log: Logger
@@ -55,6 +59,8 @@ const OPERATIONS: { readonly [Op in ConnectRequest['op']]: Operation<Op> } = {
   'file.list': fileList,
   'tar.out': tarOut,
   'tar.in': tarIn,
+  'port.open': portOpen,
+  'port.wait': portWait,
   worker,
 }
 

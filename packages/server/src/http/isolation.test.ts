@@ -105,6 +105,8 @@ const ROWS: Readonly<Record<Exclude<RouteName, 'connect'>, Row>> = {
   changeMode: sandboxed('/files/mode', { json: { ...path, mode: 0 } }),
   downloadTree: sandboxed('/tree?path=/'),
   uploadTree: sandboxed('/tree?path=/', { body: '' }),
+  listPorts: sandboxed('/ports'),
+  signPortUrl: sandboxed('/ports/url', { json: { port: 8000 } }),
   finishFunction: sandboxed('/function', { json: {} }),
   buildImage: unknown(({ image, blob, snapshotName }) => [
     { json: { kind: 'tar', blob } },
@@ -198,6 +200,8 @@ const OPS: Readonly<Record<ConnectOp, (names: Names) => ConnectRequest>> = {
   'file.list': ({ sandbox }) => ({ op: 'file.list', sandbox, path: '/' }),
   'tar.out': ({ sandbox }) => ({ op: 'tar.out', sandbox, path: '/' }),
   'tar.in': ({ sandbox }) => ({ op: 'tar.in', sandbox, path: '/' }),
+  'port.open': ({ sandbox }) => ({ op: 'port.open', sandbox, port: 8000 }),
+  'port.wait': ({ sandbox }) => ({ op: 'port.wait', sandbox, port: 8000, timeout: 100 }),
   worker: ({ run }) => ({ op: 'worker', run, worker: newId('worker'), slots: 1, held: [] }),
 }
 

@@ -12,11 +12,13 @@ const REACHED: readonly RouteName[] = [
   ...(['runExec', 'listExecs', 'killExec', 'resizeExec', 'readLog'] as const),
   ...(['readFile', 'writeFile', 'removeFile', 'statFile', 'listFiles'] as const),
   ...(['makeDirectory', 'renameFile', 'changeMode', 'downloadTree', 'uploadTree'] as const),
+  'listPorts',
   'connect',
 ]
-const REACHED_OPS = 'exec.start exec.attach file.read file.write file.list tar.out tar.in'.split(
-  ' ',
-)
+const REACHED_OPS =
+  'exec.start exec.attach file.read file.write file.list tar.out tar.in port.open port.wait'.split(
+    ' ',
+  )
 
 const OWN = `sb_${'a'.repeat(20)}`
 const OTHER = `sb_${'b'.repeat(20)}`

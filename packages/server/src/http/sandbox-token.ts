@@ -92,6 +92,7 @@ const ROUTES_OF_SANDBOX: ReadonlySet<RouteName> = new Set([
   'changeMode',
   'downloadTree',
   'uploadTree',
+  'listPorts',
 ])
 
 const OPS_OF_SANDBOX: ReadonlySet<ConnectRequest['op']> = new Set([
@@ -102,4 +103,6 @@ const OPS_OF_SANDBOX: ReadonlySet<ConnectRequest['op']> = new Set([
   'file.list',
   'tar.out',
   'tar.in',
+  'port.open',
+  'port.wait',
 ])

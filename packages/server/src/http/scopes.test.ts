@@ -16,6 +16,7 @@ const NEEDS: Readonly<Record<RouteName, Scope | 'none'>> = {
   ...{ health: 'none', metrics: 'none' },
   ...{ createSandbox: 'run', listSandboxes: 'read', getSandbox: 'read', stopSandbox: 'run' },
   ...{ pauseSandbox: 'run', resumeSandbox: 'run', forkSandbox: 'run' },
+  ...{ listPorts: 'read', signPortUrl: 'run' },
   ...{ runExec: 'run', listExecs: 'read', killExec: 'run', readLog: 'read' },
   ...{ readFile: 'read', writeFile: 'run', removeFile: 'run', statFile: 'read' },
   ...{ listFiles: 'read', makeDirectory: 'run', renameFile: 'run', changeMode: 'run' },

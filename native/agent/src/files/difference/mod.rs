@@ -61,7 +61,9 @@ fn parse_excluded(path: &[u8]) -> Outcome<Vec<u8>> {
         path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();
     let wrong = parts.is_empty() || parts.contains(&&b".."[..]) || path.len() > PATH_BYTES_MAX;
     match wrong || path[0] != b'/' {
-        true => Err(Failure::invalid("a path of exclude is absolute, without .., and not / itself")),
+        true => {
+            Err(Failure::invalid("a path of exclude is absolute, without .., and not / itself"))
+        }
         false => Ok(parts.join(&b'/')),
     }
 }
