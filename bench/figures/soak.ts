@@ -17,6 +17,8 @@ const LIVES = 400
 const LIVES_LONG = 5_000
 const LONG_BUDGET_MS = 60_000
 const SLICES = 20
+/** As many wait at the beginning and at the end. */
+const POOL = 8
 const MB = 1e6
 
 /** What the daemon and the machine have after one slice of the lives, when none of them lives any more. */
@@ -36,7 +38,7 @@ export const soak: Bench = async (context) => {
   const lives = context.budgetMs > LONG_BUDGET_MS ? LIVES_LONG : LIVES
   const lanes = 2 * availableParallelism()
   const mark = `bench-${randomBytes(8).toString('hex')}`
-  const setting = { ...(await daemonSetting(context, {})), mark }
+  const setting = { ...(await daemonSetting(context, { poolTarget: POOL, poolMax: POOL })), mark }
   const daemon = context.scope.use(await BenchDaemon.start(context, setting))
   using api = new Api(daemon, { connections: lanes })
   const life = async () => {

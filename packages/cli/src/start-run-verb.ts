@@ -116,6 +116,7 @@ function addHow(start: Command): void {
       'keep the files of sandboxes whose episodes failed: on-failure, or so many; always: of any',
       keptOf,
     )
+    .option('--retain <duration>', 'delete the run so long after its end, such as 30d')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .option(
       '--if-exists <what>',

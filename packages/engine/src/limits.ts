@@ -47,3 +47,7 @@ export const TRANSACTION_OPERATIONS_MAX = 4_096
 export const TRANSACTION_BYTES_MAX = 16 * 1024 * 1024
 /** Rows that one step of a trim, a deletion or an expiry removes, so that other work gets its turn. */
 export const SWEEP_ROWS_MAX = 5_000
+/** Freed pages that are given back to the disk: from so many and this share of all on, so many a step. A page has 4 KiB. */
+export const RECLAIM_PAGES_MIN = 4_096
+export const RECLAIM_SHARE = 0.25
+export const RECLAIM_PAGES_STEP = 2_048

@@ -27,7 +27,13 @@ const inWorld = { world: z.enum(['main', 'grade']).optional() }
 export const SERVING_STATES = ['starting', 'serving', 'draining'] as const
 export type ServingState = (typeof SERVING_STATES)[number]
 
-const health = z.object({ ok: z.boolean(), version: text, state: z.enum(SERVING_STATES) })
+const health = z.object({
+  ok: z.boolean(),
+  version: text,
+  state: z.enum(SERVING_STATES),
+  /** Why nothing new is admitted though it serves, such as a disk that is nearly full. Absent while all is well. */
+  nothingNew: text.optional(),
+})
 export type Health = z.infer<typeof health>
 
 export const ROUTES = {

@@ -10,6 +10,7 @@ import { LIMITS } from './limits.ts'
 import { phaseNetwork } from './network.ts'
 import { OUTCOMES, POLICY_ACTIONS } from './outcomes.ts'
 import { programSpec } from './program.ts'
+import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 import { ifIncompatible, tags } from './sandbox.ts'
 import { LIMITING_FACTORS, saturation } from './saturation.ts'
@@ -73,6 +74,8 @@ const runFields = z
     artifacts: artifactPatterns.optional(),
     /** Keeps the files of sandboxes as snapshots, to look into them later. Default: of none. */
     keep: keepSpec.optional(),
+    /** So long after its end the run is deleted, with all that belongs to it. Default: as the daemon is set up, where nothing is. */
+    retain: durationOf(LIMITS.retainMsMin, 'what the daemon is set up for').optional(),
     /** What to do when a finished run of this name exists. Default: refuse. */
     ifExists: z.enum(['attach', 'replace']).optional(),
   })
@@ -99,6 +102,7 @@ export type RunCreate = z.output<typeof runCreate>
 export const runAttach = runFields
   .omit({ name: true, kind: true, ifExists: true })
   .omit({ concurrency: true, ahead: true, tags: true, artifacts: true, keep: true })
+  .omit({ retain: true })
   .partial()
 export type RunAttachInput = z.input<typeof runAttach>
 export type RunAttach = z.output<typeof runAttach>

@@ -42,6 +42,10 @@ export interface DaemonOptions {
   readonly imageBytes: number
   /** What an hour of processor, memory and disk costs. Default: nothing has a price. `SANDLOT_PRICES`: JSON, or a file with it */
   readonly prices: PriceTable | null
+  /** Below so much free space on the disk of the data directory nothing new is admitted. Default 0: 2 % of it, at most 1 GiB. `SANDLOT_DISK_FREE` */
+  readonly diskFreeBytes: number
+  /** So long after its end a run is deleted, where it says nothing itself. Default 0: somebody deletes it. `SANDLOT_RETAIN` */
+  readonly retainMs: number
   /** Whether what was acknowledged also survives a loss of power. Default no (`process`). `SANDLOT_DURABILITY` */
   readonly durability: 'process' | 'power'
   /**
@@ -103,6 +107,12 @@ export function daemonOptions(
       input.imageBytes ??
       inWords('SANDLOT_IMAGE_BYTES', parseSizeBytes, 'a size such as 100GiB') ??
       0,
+    diskFreeBytes:
+      input.diskFreeBytes ??
+      inWords('SANDLOT_DISK_FREE', parseSizeBytes, 'a size such as 5GiB') ??
+      0,
+    retainMs:
+      input.retainMs ?? inWords('SANDLOT_RETAIN', parseDurationMs, 'a duration such as 30d') ?? 0,
     prices: input.prices ?? pricesOf(environment.SANDLOT_PRICES),
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),

@@ -33,11 +33,13 @@ import { openLog } from './log.ts'
 import { Metrics } from './metrics/metrics.ts'
 import { timedEngine } from './metrics/timed-engine.ts'
 import { Checkpoints } from './node/checkpoints.ts'
+import { DiskWatch } from './node/disk-watch.ts'
 import { Node } from './node/node.ts'
 import { nodeSettings } from './node/settings.ts'
 import { openApi } from './open-api.ts'
 import { openEngine } from './open-engine.ts'
 import { openSaved } from './open-saved.ts'
+import { keepRetention } from './retention.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
 import { forgetKept } from './snapshots/keeper.ts'
@@ -109,6 +111,8 @@ async function started(input: DaemonInput): Promise<Daemon> {
   await parts.snapshots.reap()
   starting.use(collectUnused(engine, parts, { clock: systemClock, log }))
   starting.use(forgetKept(parts, { clock: systemClock, log }))
+  const retainMs = options.retainMs || undefined
+  starting.use(keepRetention({ coordinator, clock: systemClock, log, retainMs }))
   serving.serve()
   node.pool.fill()
   const said = { url, pid: process.pid, dataDirectory }
@@ -186,6 +190,13 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   })
   opened.node = node
   const onStored = (project: string, blob: string) => saved.holdings.add('blob', project, blob)
+  const disk = starting.use(
+    await DiskWatch.open({
+      ...{ directory: options.dataDirectory, freeBytesMin: options.diskFreeBytes },
+      ...{ clock: systemClock, log },
+    }),
+  )
+  disk.govern(node.room)
   const coordinator = new Coordinator({
     ...{ engine, node, currency: options.prices?.currency ?? null },
     clock: systemClock,
@@ -197,7 +208,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   opened.coordinator = coordinator
   const source = sandboxContainers({ node, images, engine, onStored })
   return {
-    ...{ images, checkpoints },
+    ...{ images, checkpoints, disk },
     ...saved,
     node,
     coordinator,

@@ -117,6 +117,8 @@ export const SERVER_LIMITS = {
   blobGraceMs: 86_400_000,
   /** The list of all files of a backup. */
   backupListBytes: 512 * 2 ** 20,
+  /** How often it is looked for runs that are over for longer than they are kept. */
+  retainEveryMs: 10 * 60_000,
   /** Layers that are mounted ahead; an image of more is mounted when it is asked for. */
   layersAhead: 16,
   /** So many sandboxes in a row of one sort: what waits for another sort is given up, one at a time. */
@@ -142,6 +144,12 @@ export const SERVER_LIMITS = {
   /** Of the disk that holds files of sandboxes: never promised to them, the larger of the two. */
   diskReserveBytes: 2 * 2 ** 30,
   diskReserveShare: 0.05,
+  /** Nothing new is admitted while the disk of the data directory has less free space: the smaller of the two. */
+  diskFreeBytes: 1 * 2 ** 30,
+  diskFreeShare: 0.02,
+  /** How often it is looked how much there is. */
+  diskEveryMs: 1_000,
+
   /** An acquire that waits for room. */
   roomWaits: 20_000,
 

@@ -27,6 +27,7 @@ import { SERVER_LIMITS } from './limits.ts'
 import { watch } from './metrics/gauges.ts'
 import { type Metrics, metricsHandler } from './metrics/metrics.ts'
 import type { Checkpoints } from './node/checkpoints.ts'
+import type { DiskWatch } from './node/disk-watch.ts'
 import type { Node } from './node/node.ts'
 import { portHandlers } from './ports/handlers.ts'
 import { portPlaces } from './ports/port-places.ts'
@@ -69,6 +70,7 @@ export interface ApiParts {
   readonly checkpoints: Checkpoints
   /** Once it listens. */
   readonly daemonUrl: () => string
+  readonly disk: DiskWatch
 }
 
 export interface Api {
@@ -100,7 +102,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
   const places = portPlaces({ ...options, daemonUrl: given.daemonUrl })
   const ports = new Ports()
   const handlers: Handlers = {
-    ...healthHandler(serving),
+    ...healthHandler(serving, given.disk),
     ...backupHandlers({
       ...{ engine, images, checkpoints: given.checkpoints, clock: systemClock },
       dataDirectory: options.dataDirectory,
@@ -136,6 +138,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     rights,
     idempotency,
     serving,
+    disk: given.disk,
     access: options,
     log,
     holdings,
@@ -156,6 +159,9 @@ export async function openApi(given: ApiParts): Promise<Api> {
       serveSocket(socket, { caller, rights, node, ports, coordinator, serving, log, onEnded }),
   })
   const { queues } = given
-  watch(metrics.registry, { node, coordinator, queues, serving, sockets: () => sockets.count })
+  watch(metrics.registry, {
+    ...{ node, coordinator, queues, serving, disk: given.disk },
+    sockets: () => sockets.count,
+  })
   return { listening, sockets }
 }

@@ -36,6 +36,7 @@ export interface StartRunOptions extends FolderOptions {
   readonly packages?: boolean
   readonly artifact?: readonly string[]
   readonly keep?: 'on-failure' | 'always' | number
+  readonly retain?: string
   readonly tag?: readonly string[]
   readonly watch?: boolean
   readonly detach?: boolean
@@ -78,10 +79,20 @@ type SharedOptions = Omit<ProgramOptions<ProgramTask>, 'from' | 'command'>
 /** What a run has wherever its tasks come from. */
 function sharedOptions(options: StartRunOptions): SharedOptions {
   const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids, keep } = options
+  const { retain } = options
   const resources = given({ memory, cpu, disk, pids })
   const env = pairs(options.env ?? [], '--env')
   return {
-    ...given({ name, ifExists, concurrency, seed, setup, keep, artifacts: options.artifact }),
+    ...given({
+      name,
+      ifExists,
+      concurrency,
+      seed,
+      setup,
+      keep,
+      retain,
+      artifacts: options.artifact,
+    }),
     files: filesOf(options.file, '--file'),
     ...(options.timeout ? { timeout: timeoutsOf(options.timeout) } : {}),
     ...(Object.keys(resources).length > 0 ? { resources } : {}),

@@ -177,20 +177,22 @@ export class SqliteLog implements Log {
   }
 
   /**
-   * Removes what deleted streams left, step by step between the work of others. What a failure leaves over is taken up by the
+   * Removes what deleted streams left and gives its pages back to the disk, step by step between the work of others. What a failure leaves over is taken up by the
    * next deletion or start.
    */
   #sweep(): void {
     if (this.#sweeping) return
     this.#sweeping = true
     const step = () => {
-      const committed = (more: boolean) => {
-        if (more) step()
-        else this.#sweeping = false
-      }
-      this.#journal.submit('log.sweep', {}, { committed }).catch(() => {
-        this.#sweeping = false
-      })
+      const committed = (more: boolean) => (more ? step() : reclaim())
+      this.#journal.submit('log.sweep', {}, { committed }).catch(over)
+    }
+    const reclaim = () => {
+      const committed = (more: boolean) => (more ? reclaim() : over())
+      this.#journal.submit('storage.reclaim', {}, { committed }).catch(over)
+    }
+    const over = () => {
+      this.#sweeping = false
     }
     step()
   }

@@ -85,6 +85,9 @@ export interface Operations {
     result: { expired: { key: string; revision: string }[]; nextAtMs: number | null }
   }
 
+  /** One bounded step of giving freed pages back to the disk. Result: whether there is more to do. */
+  'storage.reclaim': { request: Record<never, never>; result: boolean }
+
   'pin.set': { request: { name: string; digest: string }; result: undefined }
   'pin.remove': { request: { name: string }; result: boolean }
   'pin.list': {

@@ -9,6 +9,7 @@ import { logOperations } from './log-operations.ts'
 import { checkSchema, migrate } from './migrate.ts'
 import { pinOperations } from './pin-operations.ts'
 import { queueOperations } from './queue-operations.ts'
+import { reclaimOperations } from './reclaim.ts'
 import { openError, RESTORE_HINT } from './sqlite-error.ts'
 import type { StorageOptions } from './thread-message.ts'
 import { Transactions } from './transaction.ts'
@@ -45,6 +46,7 @@ export function openStorage(options: StorageOptions): Storage {
       ...queueOperations(database),
       ...kvOperations(database),
       ...pinOperations(database),
+      ...reclaimOperations(database),
     })
     const held = stack.move()
     return {
@@ -69,6 +71,8 @@ function refuseLost(directory: string): void {
 }
 
 function configure(database: DatabaseSync, options: StorageOptions): void {
+  // Holds for a database that is new: what is freed of it can be given back to the disk, see `reclaim.ts`.
+  database.exec('PRAGMA auto_vacuum = INCREMENTAL')
   database.exec(`
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = ${options.durability === 'power' ? 'FULL' : 'NORMAL'};

@@ -119,6 +119,8 @@ export interface RunOptions<Task> {
    * (`'on-failure'`, or so many of them), or of any (`'always'`). The first 8, or the number. They go with the run, or after a week.
    */
   readonly keep?: 'on-failure' | 'always' | number
+  /** So long after its end the run is deleted with all that belongs to it: `'30d'`. Default: as the daemon is set up (`SANDLOT_RETAIN`). */
+  readonly retain?: string | number
   /** What to do when a finished run of this name exists. Default: refuse (`run_exists`). */
   readonly ifExists?: 'attach' | 'replace'
   /** Gets each line of the log where what it starts from is built first. */
@@ -150,7 +152,15 @@ export interface AttachOptions<Task>
   extends Partial<
     Omit<
       MapOptions<Task>,
-      'name' | 'each' | 'concurrency' | 'ahead' | 'tags' | 'artifacts' | 'keep' | 'ifExists'
+      | 'name'
+      | 'each'
+      | 'concurrency'
+      | 'ahead'
+      | 'tags'
+      | 'artifacts'
+      | 'keep'
+      | 'retain'
+      | 'ifExists'
     >
   > {
   /** Episodes that this process works on at once. Default: as many as the run has in flight. */

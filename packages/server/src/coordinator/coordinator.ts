@@ -20,10 +20,12 @@ import { type EpisodePage, type EpisodesQuery, getEpisode, listEpisodes } from '
 import { type FoundRun, findRun, onLive, viewOfFound } from './find-run.ts'
 import { giveUpAll } from './give-up.ts'
 import { LeavesUnderWay } from './leaves-under-way.ts'
+import { COORDINATOR_LIMITS } from './limits.ts'
 import { listRuns } from './list-runs.ts'
 import type { LiveRun } from './live-run.ts'
 import { openNodeWatch } from './node-watch.ts'
 import { numbersOf } from './numbers.ts'
+import { oldRuns } from './old-runs.ts'
 import type {
   CoordinatorNumbers,
   CoordinatorPort,
@@ -166,6 +168,15 @@ export class Coordinator implements CoordinatorPort {
         deleteRun(this.#services, this.#registry, project, name),
       ),
     )
+  }
+
+  /** Deletes runs that are over for longer than they are to be kept; how many. A bounded number a call. */
+  async deleteOldRuns(retainMs: number | undefined): Promise<number> {
+    const { engine, clock } = this.#services
+    const age = { nowMs: clock.now(), retainMs }
+    const old = await oldRuns(engine.kv, age, COORDINATOR_LIMITS.oldRunsAtOnce)
+    for (const { project, name } of old) await this.deleteRun(project, name)
+    return old.length
   }
 
   getResults(

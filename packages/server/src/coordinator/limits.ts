@@ -2,6 +2,8 @@ import { APPEND_BYTES_MAX } from '@sandlot/engine'
 
 /** Every bound of the coordinator that is not one of the wire. Sizes in bytes, times in milliseconds. */
 export const COORDINATOR_LIMITS = {
+  /** Runs that are deleted by one look for those that are too old. */
+  oldRunsAtOnce: 32,
   /** A run's specification as it is stored: it shares a value of the key-value store with the run's last view. */
   specificationBytes: 192 * 2 ** 10,
   /** What a task has of its own, as it is stored: it shares a record with other tasks. */

@@ -51,6 +51,8 @@ export interface Specification {
   readonly artifacts?: readonly string[]
   /** Absent: the files of no sandbox are kept. */
   readonly keep?: KeepRule
+  /** How long it stays when it is over; absent: as the daemon is set up. */
+  readonly retainMs?: number
 }
 
 export interface Timeouts {
@@ -66,7 +68,16 @@ export type CommandGrade = Extract<GradeSpec, { kind: 'command' }>
 
 /** What two runs of one name may differ in and still be the same run. */
 const OUTSIDE_DIGEST = new Set<keyof Specification>([
-  ...(['image', 'ifIncompatible', 'concurrency', 'ahead', 'tags', 'artifacts', 'keep'] as const),
+  ...([
+    'image',
+    'ifIncompatible',
+    'concurrency',
+    'ahead',
+    'tags',
+    'artifacts',
+    'keep',
+    'retainMs',
+  ] as const),
 ])
 
 /** Completes what a caller sent. `invalid_request` where its parts contradict one another. */
@@ -96,6 +107,7 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     tags: run.tags ?? {},
     ...(run.artifacts ? { artifacts: run.artifacts } : {}),
     ...(run.keep ? { keep: run.keep } : {}),
+    ...(run.retain === undefined ? {} : { retainMs: run.retain }),
   }
   const sizeBytes = Buffer.byteLength(JSON.stringify(specification))
   if (sizeBytes > COORDINATOR_LIMITS.specificationBytes) {

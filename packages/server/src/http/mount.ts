@@ -16,6 +16,7 @@ import { toSandlotError } from '../failure.ts'
 import type { Holdings } from '../holdings/holdings.ts'
 import { requireNamedBlobs } from '../holdings/named-blobs.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import type { DiskWatch } from '../node/disk-watch.ts'
 import type { Serving } from '../serving.ts'
 import { type AccessRules, checkAccess } from './access.ts'
 import { type Answer, asLines, errorAnswer, jsonAnswer, sendAnswer, sendStream } from './answer.ts'
@@ -27,12 +28,13 @@ import { parseQuery } from './query.ts'
 import type { Answered } from './request-log.ts'
 import type { Rights } from './rights.ts'
 import { requireReach } from './sandbox-token.ts'
-import { BEGINS_WORK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
+import { BEGINS_WORK, NEEDS_DISK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
 
 export interface MountOptions {
   readonly handlers: Handlers
   readonly rights: Rights
   readonly idempotency: Idempotency
+  readonly disk: Pick<DiskWatch, 'check'>
   readonly serving: Serving
   readonly access: AccessRules
   readonly log: Logger
@@ -117,6 +119,7 @@ async function serve(
     options.serving.checkStarted()
   }
   if (name === 'connect') throw upgradeWanted()
+  if (NEEDS_DISK.has(name)) options.disk.check()
   const admitted = options.isOfAttempt(context.req.param('id'))
   using _ = BEGINS_WORK.has(name) ? options.serving.begin({ admitted }) : undefined
   const gone = goneSignal(outgoing)

@@ -33,6 +33,14 @@ export const BEGINS_WORK: ReadonlySet<RouteName> = new Set([
   'createRun',
 ])
 
+/** What is refused while the disk is nearly full, beside sandboxes, which wait for room. */
+export const NEEDS_DISK: ReadonlySet<RouteName> = new Set([
+  'buildImage',
+  'prepareTemplate',
+  'createSnapshot',
+  'backUp',
+])
+
 /** Routes whose same key is recognised by other means, named at each. */
 export const OWN_IDEMPOTENCY: ReadonlySet<RouteName> = new Set([
   // The command's id comes from the key, and the agent knows the command.

@@ -2,6 +2,7 @@ import { SANDBOX_STATES, SERVING_STATES } from '@sandlot/protocol'
 import { Gauge, type Registry } from 'prom-client'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import type { Queues } from '../functions/queues.ts'
+import type { DiskWatch } from '../node/disk-watch.ts'
 import type { Node } from '../node/node.ts'
 import type { PoolNumbers } from '../node/pool/numbers.ts'
 import type { Serving } from '../serving.ts'
@@ -11,12 +12,13 @@ export interface Watched {
   readonly coordinator: CoordinatorPort
   readonly queues: Pick<Queues, 'numbers'>
   readonly serving: Serving
+  readonly disk: Pick<DiskWatch, 'freeBytes' | 'leastBytes' | 'isLow'>
   readonly sockets: () => number
 }
 
 /** Values that are looked at when somebody asks; each look is cheap. */
 export function watch(registry: Registry, watched: Watched): void {
-  const { node, coordinator, queues, serving, sockets } = watched
+  const { node, coordinator, queues, serving, disk, sockets } = watched
   const gauge = (name: string, help: string, look: () => number) =>
     new Gauge({
       name: `sandlot_${name}`,
@@ -41,6 +43,13 @@ export function watch(registry: Registry, watched: Watched): void {
     Object.fromEntries(SERVING_STATES.map((state) => [state, Number(state === serving.state)])),
   )
   gauge('work_under_way', 'Commands and other work that a drain waits for', () => serving.underWay)
+  gauges('disk_bytes', 'Free space on the disk of the data directory, and the least', 'of', () => ({
+    free: disk.freeBytes,
+    least: disk.leastBytes,
+  }))
+  gauge('disk_low', 'Whether nothing new is admitted because the disk is nearly full', () =>
+    Number(disk.isLow),
+  )
   gauge('sockets', 'WebSockets that are open', sockets)
 
   gauges('sandboxes', 'Sandboxes of this node', 'state', () => sandboxStates(node))

@@ -28,6 +28,7 @@ export class Room {
   readonly disk: DiskRoom
   #used = NOTHING
   readonly #waiting: Waiting[] = []
+  #closed: string | undefined
   /** Told whenever another amount of it is used. */
   onUse: (() => void) | undefined
 
@@ -42,6 +43,17 @@ export class Room {
 
   get waiting(): number {
     return this.#waiting.length
+  }
+
+  /** From now on nobody is let in, for this reason; those who ask wait as if it were full. */
+  close(why: string): void {
+    this.#closed = why
+  }
+
+  /** Lets in again, those who wait first. */
+  open(): void {
+    this.#closed = undefined
+    this.#admit()
   }
 
   /**
@@ -87,6 +99,7 @@ export class Room {
   /** How many sandboxes of these resources there is room for, in all or on top of what is used. By the disk as last measured. */
   count(resources: Resources, what: 'all' | 'free'): number {
     const need = needOf(resources)
+    if (what === 'free' && this.#closed !== undefined) return 0
     const used = what === 'all' ? NOTHING : this.#used
     const of = (size: number, taken: number, each: number) =>
       each === 0 ? Number.POSITIVE_INFINITY : Math.floor((size - taken) / each + 1e-9)
@@ -140,6 +153,7 @@ export class Room {
     const { size } = this
     const used = this.#used
     return (
+      this.#closed === undefined &&
       used.cpus + need.cpus <= size.cpus + 1e-9 &&
       used.memoryBytes + need.memoryBytes <= size.memoryBytes &&
       used.sandboxes + need.sandboxes <= size.sandboxes &&
@@ -182,6 +196,11 @@ export class Room {
   }
 
   #full(need: Need): SandlotError {
+    if (this.#closed !== undefined) {
+      return new SandlotError('capacity', `no room for another sandbox: ${this.#closed}`, {
+        hint: 'Free space on that disk; what is asked for then goes on by itself.',
+      })
+    }
     const { cpus, memoryBytes, sandboxes, diskBytes } = this.#used
     const taken = [
       `${sandboxes} of ${this.size.sandboxes} sandboxes`,

@@ -1,0 +1,77 @@
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { createManualClock } from '../coordinator/simulated/clock.ts'
+import { SERVER_LIMITS } from '../limits.ts'
+import { openNode } from '../testing/node.ts'
+import { DiskWatch } from './disk-watch.ts'
+
+const GIB = 2 ** 30
+
+async function setup(freeBytesMin = GIB) {
+  const clock = createManualClock()
+  const found = { freeBytes: 10 * GIB, totalBytes: 200 * GIB }
+  const looks = { count: 0 }
+  const look = async () => {
+    looks.count += 1
+    return { ...found }
+  }
+  const log = pino({ level: 'silent' })
+  const watch = await DiskWatch.open({ directory: '/data', freeBytesMin, clock, log, look })
+  const become = async (freeBytes: number) => {
+    found.freeBytes = freeBytes
+    const { count } = looks
+    while (looks.count < count + 2) {
+      clock.advance(SERVER_LIMITS.diskEveryMs)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return { watch, become }
+}
+
+test('below the least nothing is admitted, and a little above it still isn’t', async () => {
+  const { watch, become } = await setup()
+  using _ = watch
+  expect(watch.why).toBeUndefined()
+  watch.check()
+  await become(GIB - 1)
+  expect(watch.why).toMatch('the disk of /data has 1024 MiB free')
+  expect(() => watch.check()).toThrow(expect.objectContaining({ code: 'disk_full' }))
+  await become(GIB + 1)
+  expect(watch.isLow).toBe(true)
+  await become(1.25 * GIB)
+  expect(watch.isLow).toBe(false)
+  watch.check()
+})
+
+test('without a setting it is a share of a small disk, and no more than a gibibyte', async () => {
+  const { watch } = await setup(0)
+  using _ = watch
+  expect(watch.leastBytes).toBe(GIB)
+  const look = async () => ({ freeBytes: 2 ** 29, totalBytes: 2 ** 30 })
+  const options = { directory: '/data', freeBytesMin: 0, clock: createManualClock(), look }
+  using small = await DiskWatch.open({ ...options, log: pino({ level: 'silent' }) })
+  expect(small.leastBytes).toBe(2 ** 30 * SERVER_LIMITS.diskFreeShare)
+})
+
+test('sandboxes wait for the disk as they do for room, and what lives goes on', async () => {
+  const { watch, become } = await setup()
+  using _ = watch
+  await using at = await openNode()
+  watch.govern(at.node.room)
+  const before = await at.node.acquire(at.request())
+  await become(1)
+  const refused = at.node.acquire(at.request())
+  await expect(refused).rejects.toMatchObject({
+    ...{ code: 'capacity', retry: true, fault: 'capacity' },
+    message: expect.stringContaining('the disk of /data'),
+    hint: expect.stringContaining('Free space'),
+  })
+  expect((await at.node.capacity(before.resources)).free).toBe(0)
+  await at.node.exec({ sandbox: before.sandbox, exec: 'ex_00000000000000000001', argv: ['true'] })
+  const waiting = at.node.acquire(at.request({ waitMs: 60_000 }))
+  await expect.poll(() => at.node.room.waiting).toBe(1)
+  await at.node.release({ sandbox: before.sandbox, reason: 'over' })
+  expect(at.node.room.waiting).toBe(1)
+  await become(10 * GIB)
+  expect(await waiting).toMatchObject({ state: 'running' })
+})
