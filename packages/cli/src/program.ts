@@ -145,6 +145,7 @@ function addSandboxVerbs(program: Command): void {
     .description('stop sandboxes with all that runs in them')
     .argument('<id...>')
     .action(async (ids) => (await import('./commands/sandboxes.ts')).stopCommand(ids))
+  addFileVerbs(sandbox)
   addMemoryVerbs(sandbox)
   addNetworkVerbs(sandbox)
   addSnapshotVerb(sandbox)
@@ -155,6 +156,19 @@ function addSandboxVerbs(program: Command): void {
     .option('--exec <exec>', 'the command whose output to print')
     .action(async (id, options) =>
       (await import('./commands/sandboxes.ts')).logsCommand(id, options),
+    )
+}
+
+function addFileVerbs(sandbox: Command): void {
+  sandbox
+    .command('file-url')
+    .description('print a URL by which anybody reads a file for a while, without a key')
+    .argument('<id>')
+    .argument('<path>', 'path in the sandbox')
+    .option('--upload', 'one that writes the file: `curl -T FILE URL`')
+    .option('--expires <duration>', 'how long it is good, at most 7d (default: 10m)')
+    .action(async (id, path, options) =>
+      (await import('./commands/file-url.ts')).fileUrlCommand(id, path, options),
     )
 }
 

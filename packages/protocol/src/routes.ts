@@ -5,6 +5,7 @@
  */
 import { z } from 'zod'
 import { execAnswer, execRun, execView, terminalSize } from './exec.ts'
+import { FILE_URL_ROUTES } from './file-url-routes.ts'
 import { fileStat, sandboxPath } from './files.ts'
 import { IMAGE_ROUTES } from './image-routes.ts'
 import { KEY_ROUTES } from './key.ts'
@@ -254,6 +255,7 @@ export const ROUTES = {
   ...NETWORK_ROUTES,
   ...PORT_ROUTES,
 
+  ...FILE_URL_ROUTES,
   ...IMAGE_ROUTES,
   ...SNAPSHOT_ROUTES,
   ...QUEUE_ROUTES,
@@ -328,7 +330,7 @@ export const ROUTES = {
 
 export type RouteName = keyof typeof ROUTES
 
-/** What is asked without a key tells nothing of anybody: health, metrics. */
+/** What is asked without a key tells nothing of anybody: health, metrics; or has its right in its address: signed URLs. */
 export function needsKey(name: RouteName): boolean {
   return ROUTES[name].path.startsWith('/v1/')
 }

@@ -142,7 +142,13 @@ export { type EpisodesOptions, type ResultsOptions, Run } from './rollout/run.ts
 export type { ByteSource } from './sandbox/bytes.ts'
 export { type ExecOptions, ExecStream, type ExecStreamOptions } from './sandbox/exec.ts'
 export type { ExecChunk, ExecResult } from './sandbox/exec-result.ts'
-export type { Files, ReadOptions, SandboxPath, WriteOptions } from './sandbox/files.ts'
+export type {
+  Files,
+  FileUrlOptions,
+  ReadOptions,
+  SandboxPath,
+  WriteOptions,
+} from './sandbox/files.ts'
 export { Pty, type PtyAttachOptions, type PtyChunk, type PtyOptions } from './sandbox/pty.ts'
 export { Ptys } from './sandbox/ptys.ts'
 export { type ForkOptions, Sandbox, type SnapshotOptions } from './sandbox/sandbox.ts'

@@ -42,7 +42,9 @@ export const SERVER_LIMITS = {
   /** A shorter line in a file of a secret is only a part of one. */
   secretLengthMin: 32,
   /** A signed token with all that it says; it must fit a URL. */
-  signedBytes: 4 * 2 ** 10,
+  signedBytes: 8 * 2 ** 10,
+  /** Of a signed URL of a file, where nothing is said. */
+  fileUrlMs: 10 * 60_000,
   /** The longest life of what is signed. */
   signedFileMs: 7 * 24 * 60 * 60_000,
   signedPortMs: 7 * 24 * 60 * 60_000,

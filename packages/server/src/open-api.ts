@@ -35,6 +35,7 @@ import { PortTokens } from './ports/port-token.ts'
 import { Ports } from './ports/ports.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
+import { fileUrlHandlers } from './sandboxes/file-urls.ts'
 import { fileHandlers } from './sandboxes/files.ts'
 import { lifeHandlers } from './sandboxes/life.ts'
 import { memoryHandlers } from './sandboxes/memory.ts'
@@ -101,6 +102,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
   const tokens = new PortTokens({ signer: given.signer, keys, now: systemClock.now })
   const places = portPlaces({ ...options, daemonUrl: given.daemonUrl })
   const ports = new Ports()
+  const files = fileHandlers(node)
   const handlers: Handlers = {
     ...healthHandler(serving, given.disk),
     ...backupHandlers({
@@ -117,7 +119,8 @@ export async function openApi(given: ApiParts): Promise<Api> {
     }),
     ...networkHandlers(node, systemClock),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
-    ...fileHandlers(node),
+    ...files,
+    ...fileUrlHandlers({ signer: given.signer, rights, node, files, now: systemClock.now }),
     ...imageHandlers({ images, functions, startPoints, own: given.ownImages, keeperOf }),
     ...templateHandlers(given.templates, functions),
     ...functionHandlers(functions),

@@ -72,6 +72,11 @@ export class Http {
     }
   }
 
+  /** A path below the daemon's address, as a URL for others. */
+  async at(path: string): Promise<string> {
+    return (await this.#address.url()) + path
+  }
+
   /** Ends all requests with `cancelled`. */
   close(): void {
     this.#closing.abort(clientClosed())

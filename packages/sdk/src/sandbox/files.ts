@@ -1,5 +1,5 @@
 /** Files of one world of a sandbox. Paths are absolute, or below the sandbox's working directory. */
-import type { FileEntry, FileStat } from '@sandlot/protocol'
+import type { FileEntry, FileStat, FileUrl } from '@sandlot/protocol'
 import type { Waiting } from '../connection/context.ts'
 import { joinSignals } from '../connection/signals.ts'
 import { refuseUnknown } from '../connection/unknown-option.ts'
@@ -28,6 +28,13 @@ export interface WriteOptions extends Waiting {
   readonly exclusive?: boolean
   /** Owner of a file that is new: a name, or `uid[:gid]`. Default: the sandbox's user. */
   readonly user?: string
+}
+
+export interface FileUrlOptions extends Waiting {
+  /** `GET` reads the file, `PUT` writes it. Default `GET`. */
+  readonly method?: 'GET' | 'PUT'
+  /** How long it is good: `'1h'`, at most 7 days. Default 10 minutes. */
+  readonly expires?: string | number
 }
 
 /**
@@ -164,6 +171,23 @@ export class Files {
     await this.#streams.again(signal, async () => {
       await downloadTree(this.#streams.download({ op: 'tar.out', path: remote }, signal), local)
     })
+  }
+
+  /**
+   * A URL by which anybody who has it reads the file, or with `method: 'PUT'` writes it, without a key: until it expires, the sandbox ends
+   * or the key in use is revoked. Its own address is that by which this client reaches the daemon.
+   */
+  async url(path: string, options: FileUrlOptions = {}): Promise<string> {
+    refuseUnknown(options, ['method', 'expires', 'signal'])
+    const { method, expires, signal } = options
+    using joined = joinSignals(signal, this.#target.signal)
+    const { http, sandbox } = this.#target
+    const made = await http.json<FileUrl>('createFileUrl', {
+      parameters: { id: sandbox },
+      json: { path, method, expires, ...this.#world() },
+      signal: joined.signal,
+    })
+    return await http.at(made.path)
   }
 
   async #send(

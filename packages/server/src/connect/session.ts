@@ -16,6 +16,7 @@ import { requireOpReach } from '../http/sandbox-token.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Node } from '../node/node.ts'
 import type { Ports } from '../ports/ports.ts'
+import { redacted } from '../redact.ts'
 import type { Serving } from '../serving.ts'
 import { VERSION } from '../version.ts'
 import { execAttach } from './exec-attach.ts'
@@ -134,7 +135,7 @@ async function serveStream(
 }
 
 function fail(stream: MuxStream, { code, message, hint, details }: SandlotError): void {
-  stream.fail({ code, message, hint, ...(details ? { details } : {}) })
+  stream.fail({ code, message: redacted(message), hint, ...(details ? { details } : {}) })
 }
 
 /** A client that is gone without a word is noticed. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SandlotError } from '@sandlot/protocol'
 import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import { redacted } from '../redact.ts'
 import type { Bytes } from './call.ts'
 
 /**
@@ -55,7 +56,9 @@ export function jsonAnswer(status: number, value: unknown): Answer {
 /** The one shape of every failure. */
 export function errorAnswer(error: unknown): Answer {
   const known = toSandlotError(error)
-  const answer = jsonAnswer(known.status, known.toEnvelope())
+  const envelope = known.toEnvelope()
+  envelope.error.message = redacted(envelope.error.message)
+  const answer = jsonAnswer(known.status, envelope)
   if (known.code === 'unauthorized') answer.headers['www-authenticate'] = 'Bearer'
   if (known.retry) answer.headers['retry-after'] = '1'
   return answer

@@ -98,3 +98,17 @@ async function makeKeys(dataDirectory: string) {
   const run = await ring.create({ project: 'theirs', scope: 'run' })
   return { read: read.key, run: run.key }
 }
+
+test('a body that a page elsewhere could send without being asked is refused', async () => {
+  await using at = await startTestDaemon()
+  const body = JSON.stringify({ name: 'a', kind: 'worker', from: 'x', concurrency: 1 })
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
+    const reply = await at.ask('POST', '/v1/runs', { body, headers: { 'content-type': type } })
+    expect(reply).toMatchObject({ status: 400, code: 'invalid_request' })
+    expect(reply.text).toContain('content-type: application/json')
+  }
+  const untyped = await at.ask('POST', '/v1/runs', { body: Buffer.from(body) })
+  expect(untyped.text).toContain('not said to be JSON')
+  const headers = { 'content-type': 'application/json; charset=utf-8' }
+  expect((await at.ask('POST', '/v1/runs', { body, headers })).text).not.toContain('said to be')
+})

@@ -9,10 +9,22 @@ import { SERVER_LIMITS } from '../limits.ts'
 export async function readJson(incoming: IncomingMessage): Promise<unknown> {
   const bytes = await readWhole(incoming)
   if (bytes.length === 0) return {}
+  requireJson(incoming.headers['content-type'])
   const { text, value } = parse(bytes)
   // Only such a text can hold that key, so only such a value is looked through.
   if (/proto|\\u/.test(text)) refusePrototypeKey(value)
   return value
+}
+
+/**
+ * A page elsewhere can send a form or plain text to any address without being asked first, but nothing that says it is JSON.
+ * @throws SandlotError `invalid_request`
+ */
+function requireJson(contentType: string | undefined): void {
+  if (contentType !== undefined && /^application\/json\s*(;|$)/i.test(contentType)) return
+  throw new SandlotError('invalid_request', 'the body is not said to be JSON', {
+    hint: 'Send the header content-type: application/json.',
+  })
 }
 
 function parse(bytes: Buffer): { readonly text: string; readonly value: unknown } {

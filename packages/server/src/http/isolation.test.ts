@@ -108,6 +108,9 @@ const ROWS: Readonly<Record<Exclude<RouteName, 'connect'>, Row>> = {
   listPorts: sandboxed('/ports'),
   signPortUrl: sandboxed('/ports/url', { json: { port: 8000 } }),
   finishFunction: sandboxed('/function', { json: {} }),
+  createFileUrl: sandboxed('/files/url', { json: path }),
+  readSignedFile: unknown(() => ({ path: '/signed/files/sf_none.none' })),
+  writeSignedFile: unknown(() => ({ path: '/signed/files/sf_none.none', body: 'theirs' })),
   buildImage: unknown(({ image, blob, snapshotName }) => [
     { json: { kind: 'tar', blob } },
     { json: { kind: 'id', id: image } },

@@ -1,5 +1,6 @@
 import type { RouteName, SandlotError } from '@sandlot/protocol'
 import type { Logger } from 'pino'
+import { redacted } from '../redact.ts'
 
 /** A request that was answered. */
 export interface Answered {
@@ -25,8 +26,8 @@ export function logRequest(log: Logger, answered: Answered): void {
     {
       status,
       ms: Math.round(elapsedMs * 10) / 10,
-      ...(error ? { code: error.code, why: error.message } : {}),
+      ...(error ? { code: error.code, why: redacted(error.message) } : {}),
     },
-    `${method} ${target.slice(0, TARGET_LENGTH)}`,
+    `${method} ${redacted(target).slice(0, TARGET_LENGTH)}`,
   )
 }

@@ -11,8 +11,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connect } from '../testing/client.ts'
 import { startTestDaemon, type TestDaemon } from '../testing/daemon.ts'
 
-/** The least scope that each route needs, `none` for those without a key. A new route has no row: that neither compiles nor passes. */
-const NEEDS: Readonly<Record<RouteName, Scope | 'none'>> = {
+/** The least scope that each route needs, `none` for those without a key, `signed` for those whose right is in their address. A new route has no row: that neither compiles nor passes. */
+const NEEDS: Readonly<Record<RouteName, Scope | 'none' | 'signed'>> = {
   ...{ health: 'none', metrics: 'none' },
   ...{ createSandbox: 'run', listSandboxes: 'read', getSandbox: 'read', stopSandbox: 'run' },
   ...{ pauseSandbox: 'run', resumeSandbox: 'run', forkSandbox: 'run' },
@@ -39,6 +39,7 @@ const NEEDS: Readonly<Record<RouteName, Scope | 'none'>> = {
   ...{ putQueueTasks: 'run', getQueueResults: 'read', getTaskResult: 'read' },
   ...{ listDeadLetters: 'read', replayDeadLetters: 'run' },
   ...{ getUsage: 'read', createKey: 'admin', listKeys: 'admin', revokeKey: 'admin' },
+  ...{ createFileUrl: 'run', readSignedFile: 'signed', writeSignedFile: 'signed' },
   ...{ backUp: 'admin', resizeExec: 'run' },
   ...{ getNetwork: 'read', setNetwork: 'run', readNetworkLog: 'read' },
   connect: 'run',
@@ -59,7 +60,7 @@ test('each route has a row', () => {
   expect(Object.keys(NEEDS).sort()).toEqual(Object.keys(ROUTES).sort())
 })
 
-test.each(Object.entries(NEEDS) as [RouteName, Scope | 'none'][])(
+test.each(Object.entries(NEEDS) as [RouteName, Scope | 'none' | 'signed'][])(
   '%s needs %s',
   async (name, needs) => {
     const { method, path, body }: Route = ROUTES[name]
@@ -68,6 +69,7 @@ test.each(Object.entries(NEEDS) as [RouteName, Scope | 'none'][])(
       at.ask(method, target, { key, ...(body === undefined ? {} : { body: '{}' }) })
     const anonymous = await ask(null)
     if (needs === 'none') return expect(anonymous.status).toBe(200)
+    if (needs === 'signed') return expect(anonymous.code).toBe('token_invalid')
     expect(anonymous.status).toBe(401)
     for (const [scope, key] of keys) {
       const { status, text } = await ask(key)

@@ -10,23 +10,34 @@ export class ChildDaemon implements AsyncDisposable {
   readonly url: string
   readonly apiKey: string
   readonly #child: ChildProcess
+  readonly #log: Buffer[] = []
 
   private constructor(child: ChildProcess, said: { url: string; apiKey: string }) {
     this.#child = child
     this.url = said.url
     this.apiKey = said.apiKey
+    child.stderr?.on('data', (chunk) => this.#log.push(chunk))
   }
 
-  static async start(directories: TestDirectories): Promise<ChildDaemon> {
+  /** `keepsLog`: all that it logs is kept for `log`, at the level debug. */
+  static async start(
+    directories: TestDirectories,
+    { keepsLog = false }: { readonly keepsLog?: boolean } = {},
+  ): Promise<ChildDaemon> {
     const { dataDirectory, runDirectory } = directories
-    const options = { port: 0, dataDirectory, runDirectory, driver: 'fake', logLevel: 'error' }
+    const logLevel = keepsLog ? 'debug' : 'error'
+    const options = { port: 0, dataDirectory, runDirectory, driver: 'fake', logLevel }
     const script = fileURLToPath(new URL('./serve.ts', import.meta.url))
     const child = spawn(process.execPath, [script, JSON.stringify(options)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', keepsLog ? 'pipe' : 'inherit'],
     })
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
     for await (const line of lines) return new ChildDaemon(child, JSON.parse(line))
     throw new Error(`the daemon ended with ${child.exitCode}`)
+  }
+
+  get log(): string {
+    return Buffer.concat(this.#log).toString()
   }
 
   fetch(method: string, path: string, init: RequestInit = {}): Promise<Response> {
