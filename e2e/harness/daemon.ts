@@ -43,10 +43,14 @@ export class RealDaemon {
   readonly #helpers = new Set<number>()
   #child: ChildProcess | undefined
 
-  private constructor(directory: string, options: RealDaemonOptions) {
+  private constructor(
+    directory: string,
+    options: RealDaemonOptions,
+    dataDirectory = join(directory, 'data'),
+  ) {
     this.#directory = directory
     this.#options = options
-    this.dataDirectory = join(directory, 'data')
+    this.dataDirectory = dataDirectory
     this.runDirectory = `/run/sandlot-e2e-${randomBytes(3).toString('hex')}`
   }
 
@@ -68,6 +72,18 @@ export class RealDaemon {
     await daemon.#bringImages()
     await daemon.start()
     return daemon
+  }
+
+  /** Over a data directory that is there already, and stays. */
+  static async over(dataDirectory: string): Promise<RealDaemon> {
+    const directory = await mkdtemp('/var/tmp/sandlot-e2e-')
+    const daemon = new RealDaemon(directory, { pool: 0 }, dataDirectory)
+    await daemon.start()
+    return daemon
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
   }
 
   async #bringImages(): Promise<void> {

@@ -76,3 +76,4 @@ export type {
   QueuePut,
 } from './queue.ts'
 export { openSqliteEngine, type SqliteEngineOptions } from './sqlite/open.ts'
+export { RESTORE_HINT } from './sqlite/sqlite-error.ts'

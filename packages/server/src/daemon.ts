@@ -19,6 +19,7 @@ import {
   RUN_DIRECTORY_MODE,
 } from './announcement.ts'
 import { collectUnused } from './blobs/collect-unused.ts'
+import { checkRecords } from './check-records.ts'
 import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
 import { Coordinator } from './coordinator/coordinator.ts'
 import { openDriver } from './driver.ts'
@@ -87,6 +88,7 @@ async function started(input: DaemonInput): Promise<Daemon> {
   const opened = starting.use(await openEngine(options))
   await checkRunDirectory(runDirectory)
   const engine = timedEngine(opened, (primitive, ms) => metrics.committed(primitive, ms))
+  await checkRecords(engine, log)
   const apiKey = await localKey(dataDirectory)
   const signer = await Signer.open(dataDirectory, systemClock.now)
   const parts = await openParts({ options, log, metrics, engine, starting })

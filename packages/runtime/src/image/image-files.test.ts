@@ -1,5 +1,5 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { MemoryBlobs, tarArchive, temporaryDirectory } from '@sandlot/testkit'
 import { expect, test } from 'vitest'
 import { type ImageStore, openImageStore } from './store.ts'
@@ -51,11 +51,12 @@ test.each([
     message: expect.stringContaining(at.record),
     hint: expect.stringContaining('move this file away'),
   }
-  const opened = at.open().then(async (store) => {
-    await using it = store
-    await it.list()
-  })
-  await expect(opened).rejects.toMatchObject(refused)
+  {
+    await using store = await at.open()
+    expect(await store.list()).toEqual([])
+    await expect(store.get(basename(at.record, '.json'))).rejects.toMatchObject(refused)
+    await store.collectIntermediate()
+  }
   expect(await readdir(join(at.directory, 'layers'))).toHaveLength(1)
 
   await rm(at.record)
@@ -72,4 +73,12 @@ test('a key that can’t be read leads nowhere: its image is built again', async
   const id = await at.build(store)
   await store.remove(id)
   expect(await readdir(join(at.directory, 'keys'))).toEqual([])
+})
+
+test('one record that can’t be read hides no other image', async () => {
+  await using at = await written()
+  await writeFile(join(at.directory, 'images', `im_${'0'.repeat(20)}.json`), '')
+  await using store = await at.open()
+  expect(await store.list()).toHaveLength(1)
+  expect(await store.verify(basename(at.record, '.json'))).toEqual([])
 })

@@ -9,13 +9,19 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { idOf, imageView } from '@sandlot/protocol'
-import { z } from 'zod'
 import { acquireFileLock, tryFileLock } from './file-lock.ts'
 import type { Image, ImageLayer } from './image.ts'
-import { recordUnreadable } from './image-error.ts'
+import { ImageError } from './image-error.ts'
+import {
+  type ImageRecord,
+  ifSyntax,
+  imageIdSchema,
+  keySchema,
+  readJson,
+  readRecord,
+} from './image-record.ts'
 
 const STORE_LOCK = 'store'
 
@@ -25,13 +31,6 @@ const TOUCH_MS = 10_000
 /** Records that are kept in memory. */
 const RECORDS_KNOWN = 256
 
-const imageIdSchema = idOf('image')
-const recordSchema = imageView.extend({
-  intermediate: z.boolean().optional(),
-  joinedOf: imageIdSchema.optional(),
-})
-type ImageRecord = z.infer<typeof recordSchema>
-const keySchema = z.object({ image: imageIdSchema })
 const KEY = /^[0-9a-f]{64}$/
 const OWN = /^own-[0-9]+$/
 
@@ -117,14 +116,25 @@ export class ImageFiles {
     return present.every(Boolean) ? image : undefined
   }
 
-  /** Intermediate ones too. */
+  /** Intermediate ones too. One whose record can't be read is left out, and fails whoever asks for it by its id. */
   async list(): Promise<Image[]> {
-    const names = await readdir(join(this.directory, 'images'))
-    const images = []
-    for (const name of names) images.push(await this.find(name.replace(/\.json$/, '')))
-    return images
-      .filter((image) => image !== undefined)
-      .sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+    return (await this.#readAll()).images
+  }
+
+  async #readAll(): Promise<{ readonly images: Image[]; readonly unreadable: number }> {
+    const images: Image[] = []
+    let unreadable = 0
+    for (const name of await readdir(join(this.directory, 'images'))) {
+      try {
+        const image = await this.find(name.replace(/\.json$/, ''))
+        if (image) images.push(image)
+      } catch (error) {
+        if (!(error instanceof ImageError)) throw error
+        unreadable += 1
+      }
+    }
+    images.sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+    return { images, unreadable }
   }
 
   /** Notes that an image was used just now: the time of its record. */
@@ -193,11 +203,11 @@ export class ImageFiles {
     return await this.removeUnusedLayers()
   }
 
-  /** Layers that no image has: what a crash between a layer and its image left. */
+  /** Layers that no image has: what a crash between a layer and its image left. None, where a record can't be read: they may be its. */
   async removeUnusedLayers(): Promise<{ freedBytes: number }> {
-    const used = new Set(
-      (await this.list()).flatMap((image) => image.layers.map(({ path }) => path)),
-    )
+    const { images, unreadable } = await this.#readAll()
+    if (unreadable > 0) return { freedBytes: 0 }
+    const used = new Set(images.flatMap((image) => image.layers.map(({ path }) => path)))
     const layers = join(this.directory, 'layers')
     let freedBytes = 0
     for (const name of await readdir(layers)) {
@@ -266,30 +276,6 @@ function stampOf(path: string): string | undefined {
 async function isPresent(layer: ImageLayer): Promise<boolean> {
   const found = await stat(layer.path).catch(() => undefined)
   return found?.size === layer.sizeBytes
-}
-
-async function readRecord(path: string): Promise<ImageRecord | undefined> {
-  try {
-    const document = await readJson(path)
-    return document === undefined ? undefined : recordSchema.parse(document)
-  } catch (cause) {
-    if (cause instanceof SyntaxError || cause instanceof z.ZodError)
-      throw recordUnreadable(path, cause)
-    throw cause
-  }
-}
-
-function ifSyntax(cause: unknown): undefined {
-  if (!(cause instanceof SyntaxError)) throw cause
-}
-
-async function readJson(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8'))
-  } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
-    throw cause
-  }
 }
 
 async function syncDirectory(path: string): Promise<void> {

@@ -2,6 +2,7 @@ import type { Engine } from '@sandlot/engine'
 import { allRecords } from './run-record.ts'
 import {
   ALL_STREAMS,
+  DAMAGED_RECORDS,
   eventStream,
   groupStream,
   pinPrefix,
@@ -40,6 +41,9 @@ export async function dropRun(
 
 /** Removes what a crash left: streams of runs of which no record knows, and those that a run which is over needs no more. */
 export async function dropOrphans(engine: Engine): Promise<void> {
+  // Whose logs those of a run are whose record can't be read, nobody can tell.
+  const damaged = await engine.kv.list(DAMAGED_RECORDS, { limit: 1 })
+  if (damaged.entries.length > 0) return
   const kept = new Set<string>()
   for await (const { record } of allRecords(engine.kv)) {
     kept.add(resultStream(record))

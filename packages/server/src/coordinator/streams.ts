@@ -13,6 +13,8 @@ export function recordPrefix(project: string): string {
 }
 
 export const ALL_RECORDS = 'run/'
+/** Where records of any sort are set aside that can't be read, each below this with its own key. */
+export const DAMAGED_RECORDS = 'damaged/'
 export const ALL_STREAMS = 'run/'
 
 export function eventStream(run: RunAddress): string {

@@ -25,7 +25,7 @@ export interface SandboxRight {
   readonly expiresAtMs: number
 }
 
-const keyRecord = z.object({
+export const keyRecord = z.object({
   id: z.string(),
   project: z.string(),
   scope: z.enum(SCOPES),
@@ -40,7 +40,7 @@ interface Kept {
   readonly record: KeyRecord
 }
 
-const PREFIX = 'key/'
+export const KEY_PREFIX = 'key/'
 /** The key of this machine, of whoever may read the data directory. */
 export const LOCAL_KEY = 'local'
 /** In whose name the daemon itself gives rights; there is no such key. */
@@ -64,11 +64,11 @@ export class KeyRing {
   /** Loads the keys and sees to it that `localKey` is one of them, with scope `admin` in project `default`. */
   static async open({ kv }: Engine, localKey: string, now: () => number): Promise<KeyRing> {
     const ring = new KeyRing(kv, now)
-    const { entries } = await kv.list(PREFIX, { limit: SERVER_LIMITS.keys })
+    const { entries } = await kv.list(KEY_PREFIX, { limit: SERVER_LIMITS.keys })
     const local = hashOf(localKey)
     for (const entry of entries) {
       const record = keyRecord.parse(decodeJson(entry.value))
-      const hash = Buffer.from(entry.key.slice(PREFIX.length), 'hex')
+      const hash = Buffer.from(entry.key.slice(KEY_PREFIX.length), 'hex')
       if (record.id === LOCAL_KEY && !hash.equals(local)) await kv.delete(entry.key)
       else ring.#set({ hash, record })
     }
@@ -112,7 +112,7 @@ export class KeyRing {
   async revoke(id: string): Promise<void> {
     const kept = this.#byId.get(id)
     if (kept === undefined) return
-    await this.#kv.delete(PREFIX + kept.hash.toString('hex'))
+    await this.#kv.delete(KEY_PREFIX + kept.hash.toString('hex'))
     this.#byHash.delete(kept.hash.toString('hex'))
     this.#byId.delete(id)
   }
@@ -162,7 +162,7 @@ export class KeyRing {
   async #put(kept: Kept): Promise<void> {
     this.#byId.set(kept.record.id, kept)
     try {
-      await this.#kv.put(PREFIX + kept.hash.toString('hex'), encodeJson(kept.record))
+      await this.#kv.put(KEY_PREFIX + kept.hash.toString('hex'), encodeJson(kept.record))
     } catch (error) {
       this.#byId.delete(kept.record.id)
       throw error

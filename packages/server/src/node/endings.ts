@@ -30,7 +30,7 @@ const sandboxEnded = z.object({
   }),
 })
 
-const endingRecord = z.object({
+export const endingRecord = z.object({
   ended: sandboxEnded,
   record: ownershipRecord,
   traceless: z.boolean().exactOptional(),
@@ -44,7 +44,7 @@ export interface Ending {
   readonly traceless?: boolean
 }
 
-const PREFIX = 'ended/'
+export const ENDING_PREFIX = 'ended/'
 
 /**
  * How sandboxes ended: `kv ended/<id>`, for about an hour and a bounded number of them, across restarts. The first ending of a
@@ -61,7 +61,7 @@ export class Endings {
 
   static async open(engine: Engine): Promise<Endings> {
     const endings = new Endings(engine)
-    const found = await Array.fromAsync(kvRecords(engine.kv, PREFIX, endingRecord))
+    const found = await Array.fromAsync(kvRecords(engine.kv, ENDING_PREFIX, endingRecord))
     for (const ending of found.sort((a, b) => a.ended.atMs - b.ended.atMs)) {
       endings.#known.set(ending.ended.sandbox, ending)
     }
@@ -73,7 +73,7 @@ export class Endings {
     const { sandbox } = ending.ended
     if (this.#known.has(sandbox)) return
     this.#known.set(sandbox, ending)
-    await this.#engine.kv.put(PREFIX + sandbox, encodeJson(ending), {
+    await this.#engine.kv.put(ENDING_PREFIX + sandbox, encodeJson(ending), {
       ttlMs: SERVER_LIMITS.endingMs,
     })
     await this.#forgetOldest()
@@ -82,7 +82,7 @@ export class Endings {
   /** It is being made after all. */
   async forget(sandbox: string): Promise<void> {
     if (!this.#known.delete(sandbox)) return
-    await this.#engine.kv.delete(PREFIX + sandbox)
+    await this.#engine.kv.delete(ENDING_PREFIX + sandbox)
   }
 
   find(sandbox: string, nowMs: number): Ending | undefined {
@@ -103,7 +103,7 @@ export class Endings {
     while (this.#known.size > SERVER_LIMITS.endings) {
       const oldest = this.#known.keys().next().value as string
       this.#known.delete(oldest)
-      await this.#engine.kv.delete(PREFIX + oldest)
+      await this.#engine.kv.delete(ENDING_PREFIX + oldest)
     }
   }
 }

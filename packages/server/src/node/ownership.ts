@@ -53,7 +53,7 @@ export const ownershipRecord = z.object({
 })
 export type OwnershipRecord = z.infer<typeof ownershipRecord>
 
-const PREFIX = 'sandbox/'
+export const OWNERSHIP_PREFIX = 'sandbox/'
 
 /**
  * The durable list of sandboxes that somebody wants. A record is there before anybody hears of the sandbox and is removed after it has
@@ -67,14 +67,14 @@ export class Ownership {
   }
 
   async put(record: OwnershipRecord): Promise<void> {
-    await this.#engine.kv.put(PREFIX + record.sandbox, encodeJson(record))
+    await this.#engine.kv.put(OWNERSHIP_PREFIX + record.sandbox, encodeJson(record))
   }
 
   async remove(sandbox: string): Promise<void> {
-    await this.#engine.kv.delete(PREFIX + sandbox)
+    await this.#engine.kv.delete(OWNERSHIP_PREFIX + sandbox)
   }
 
   async list(): Promise<OwnershipRecord[]> {
-    return await Array.fromAsync(kvRecords(this.#engine.kv, PREFIX, ownershipRecord))
+    return await Array.fromAsync(kvRecords(this.#engine.kv, OWNERSHIP_PREFIX, ownershipRecord))
   }
 }
