@@ -1,4 +1,4 @@
-import type { Pty } from 'sandlot'
+import { type Pty, Sandlot } from 'sandlot'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FakeDaemon, startFakeDaemon } from './fake-daemon.ts'
 
@@ -91,11 +91,27 @@ test('it is found again by its id, from where it was read; who attaches takes it
   expect(await third.result).toMatchObject({ signal: 9, killed: true })
 })
 
-test('it goes on over a restart of the daemon', async () => {
-  await using sandbox = await newSandbox()
+test('it goes on over a restart of the daemon, and what is typed meanwhile is typed then', async () => {
+  const { id } = await newSandbox()
+  const { promise: away, resolve } = Promise.withResolvers<void>()
+  const { url, apiKey } = daemon
+  await using client = new Sandlot({
+    url,
+    apiKey,
+    onNotice: ({ kind }) => kind === 'daemon_away' && resolve(),
+  })
+  await using sandbox = await client.sandboxes.get(id)
   const pty = await sandbox.pty({ size })
   await shows(pty, '\n')
-  await daemon.restart()
+  let typed: Promise<unknown> | undefined
+  await daemon.restart(async () => {
+    // Some of it may be on its way to a daemon that is gone; what comes later waits.
+    const first = pty.write('first').catch(() => undefined)
+    await away
+    typed = Promise.all([first, pty.write('second')])
+  })
+  await typed
+  await shows(pty, 'second]')
   await pty.write('after')
   await shows(pty, '[after]')
   await pty.write('exit 0')

@@ -66,6 +66,9 @@ export function placeOf(environment: Environment, home: string = homedir()): Pla
 /** This machine's. */
 export const place: Place = placeOf(process.env)
 
+/** What this terminal calls itself: `TERM`. */
+export const ownTerm: string | undefined = process.env.TERM || undefined
+
 /** A relative one is to be ignored, says the XDG specification. */
 function cacheHome({ XDG_CACHE_HOME }: Environment, home: string): string {
   return XDG_CACHE_HOME && isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(home, '.cache')

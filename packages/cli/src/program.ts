@@ -18,6 +18,7 @@ import {
 } from './option-values.ts'
 import { addQueueVerbs } from './queue-verbs.ts'
 import { addRunVerbs } from './run-verbs.ts'
+import { addShellVerb } from './shell-verb.ts'
 import { addSnapshotVerb, addSnapshotVerbs } from './snapshot-verbs.ts'
 import { addUsageVerbs } from './usage-verbs.ts'
 
@@ -140,6 +141,7 @@ function addSandboxVerbs(program: Command): void {
       const command = argv[0] === '--' ? argv.slice(1) : argv
       process.exitCode = await execCommand(id, command, options)
     })
+  addShellVerb(sandbox)
   sandbox
     .command('stop')
     .description('stop sandboxes with all that runs in them')

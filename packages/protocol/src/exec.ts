@@ -108,7 +108,7 @@ export const execView = z.object({
   command: z.string(),
   startedAtMs: z.number(),
   processes: z.number(),
-  /** It runs at a terminal. */
-  terminal: z.boolean(),
+  /** It runs at a terminal, and has printed so much. Null: it has none. */
+  terminal: z.object({ printedBytes: z.number() }).nullable(),
 })
 export type ExecView = z.infer<typeof execView>

@@ -28,7 +28,10 @@ impl Agent {
                     .flag("cut", cut)
                     .number("startedMs", exec.started_wall_ms)
                     .number("processes", if gone { 0 } else { exec.processes() });
-                let map = if exec.terminal { map.flag("terminal", true) } else { map };
+                let map = match exec.terminal {
+                    true => map.number("screenBytes", exec.outputs[0].kept.total()),
+                    false => map,
+                };
                 out.extend(map.finish());
             }
         })

@@ -17,7 +17,9 @@ export function terminalTests(harness: DriverHarness, driverTest: DriverTest): v
     await screen.shows(/\n43 132\r\n$/)
     await handle.stdin.write(Buffer.from('echo typed\n'))
     await screen.shows(/echo typed\r\ntyped\r\n$/)
-    expect(await guest.exec.list()).toMatchObject([{ exec: handle.exec, terminal: true }])
+    const printedBytes = screen.text.length
+    const listed = [{ exec: handle.exec, terminal: { printedBytes } }]
+    expect(await guest.exec.list()).toMatchObject(listed)
     await handle.stdin.write(Buffer.from('exit 7\n'))
     expect(await handle.result).toMatchObject({ exitCode: 7, killed: false })
     await guest.exec.resize(handle.exec, { columns: 1, rows: 1 })

@@ -121,7 +121,7 @@ export class FakeExecs implements GuestExecs {
       cut: false,
       startedMs: this.#options.clock.now() - exec.startedAtMs,
       processes: exec.running ? 1 : 0,
-      terminal: exec.terminal !== undefined,
+      ...(exec.terminal ? { terminal: { printedBytes: exec.stdout.length } } : {}),
     }))
   }
 

@@ -61,9 +61,9 @@ export class AgentExecs implements GuestExecs {
   async list(wait: GuestWait = {}): Promise<readonly ExecListing[]> {
     const { execs } = await this.#link.request('exec.list', {}, messages.execList, wait)
     const nowMs = Date.now()
-    return execs.map(({ argv0, command, cut, terminal = false, ...listing }) => ({
+    return execs.map(({ argv0, command, cut, screenBytes, ...listing }) => ({
       ...listing,
-      terminal,
+      ...(screenBytes === undefined ? {} : { terminal: { printedBytes: screenBytes } }),
       command: command ?? argv0 ?? new Uint8Array(0),
       cut: cut ?? command === undefined,
       startedMs: Math.max(0, nowMs - listing.startedMs),

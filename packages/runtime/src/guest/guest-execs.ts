@@ -166,6 +166,6 @@ export interface ExecListing {
   /** How long ago it started. */
   readonly startedMs: number
   readonly processes: number
-  /** It runs at a terminal. */
-  readonly terminal: boolean
+  /** It runs at a terminal, and has printed so much. */
+  readonly terminal?: { readonly printedBytes: number }
 }

@@ -145,7 +145,7 @@ export const execList = z.object({
         /** Unix time. */
         startedMs: count,
         processes: count,
-        terminal: z.boolean().exactOptional(),
+        screenBytes: count.exactOptional(),
       }),
     )
     .max(GUEST_LIMITS.execs),

@@ -62,8 +62,9 @@ export class ExecLife {
   /** Whether the daemon has handed all of stdin over. */
   #stdinTaken: boolean
   #leg: ExecLeg | undefined
-  /** The leg that is there now, or the next one. */
+  /** The leg on which it is known to run, or the next one. */
   #present = deferred<ExecLeg | undefined>()
+  #isPresent = false
   #left = false
   /** Who waits for the next leg. */
   #latest: Deferred<ExecLeg | undefined> = this.first
@@ -132,7 +133,7 @@ export class ExecLife {
       } catch (thrown) {
         const error = asSandlotError(thrown)
         if (this.#over) break
-        this.#present = deferred()
+        this.#lose()
         const arrived = this.#runs || !isCode(error, 'exec_unknown')
         if (request && !arrived && starts < STARTS_MAX && this.#canFeedAgain()) attaches = false
         else if (isOutage(error)) {
@@ -149,6 +150,7 @@ export class ExecLife {
     { attached, onNews }: { readonly attached: boolean; readonly onNews: () => void },
   ): void {
     const output = new ExecOutput(stream, from)
+    const leg: ExecLeg = { stream, output, next: deferred() }
     stream.onEvent = (event) => {
       onNews()
       if (event.kind === 'offset') output.mark(event)
@@ -156,13 +158,20 @@ export class ExecLife {
       else if (event.kind === 'started') {
         this.#runs = true
         this.#started.resolve()
+        this.#present.resolve(leg)
+        this.#isPresent = true
         if (attached && !this.#stdinTaken) this.#loseStdin()
       }
     }
-    this.#leg = { stream, output, next: deferred() }
-    this.#latest.resolve(this.#leg)
-    this.#latest = this.#leg.next
-    this.#present.resolve(this.#leg)
+    this.#leg = leg
+    this.#latest.resolve(leg)
+    this.#latest = leg.next
+  }
+
+  /** Who waits for the next leg goes on waiting, however many tries it takes. */
+  #lose(): void {
+    if (this.#isPresent) this.#present = deferred()
+    this.#isPresent = false
   }
 
   /** What of its stdin arrived can't be told: going on could feed it half of something. */
@@ -201,7 +210,7 @@ export class ExecLife {
     this.#over = true
     this.end.resolve({ ...end, exec: this.#plan.exec })
     this.#latest.resolve(undefined)
-    this.#present = deferred()
+    this.#lose()
     this.#present.resolve(undefined)
   }
 
@@ -209,8 +218,7 @@ export class ExecLife {
     this.#over = true
     this.end.reject(error)
     this.#latest.reject(error)
-    this.#present.reject(error)
-    this.#present = deferred()
+    this.#lose()
     this.#present.reject(error)
   }
 }

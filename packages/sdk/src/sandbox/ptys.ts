@@ -14,7 +14,7 @@ export class Ptys {
 
   /** Those that run, and the latest that ended. */
   async list(options: Waiting = {}): Promise<ExecView[]> {
-    return (await this.#execs(options)).filter(({ terminal }) => terminal)
+    return (await this.#execs(options)).filter(({ terminal }) => terminal !== null)
   }
 
   /**

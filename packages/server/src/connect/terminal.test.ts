@@ -50,7 +50,7 @@ test('a terminal runs the shell, is typed at and resized, and ends with its code
   expect(resized).toMatchObject({ status: 200, json: size })
   expect(await next()).toBe('132x43\n')
   const listed = await at.ask('GET', execs)
-  expect(listed.json).toMatchObject({ items: [{ exec: request.exec, terminal: true }] })
+  expect(listed.json).toMatchObject({ items: [{ exec: request.exec, terminal: {} }] })
   await stream.send(STDIN, Buffer.from('exit 7'))
   expect(await stream.done).toMatchObject({ exitCode: 7 })
 })

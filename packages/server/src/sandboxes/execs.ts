@@ -32,8 +32,9 @@ export function execHandlers(
     listExecs: (call) =>
       withSandbox(node, call, async ({ guest }) => {
         const execs = await guest.exec.list({ signal: call.signal })
-        const items = execs.map(({ command, cut, startedMs, ...listing }) => ({
+        const items = execs.map(({ command, cut, startedMs, terminal = null, ...listing }) => ({
           ...listing,
+          terminal,
           command: commandText(command, cut),
           startedAtMs: clock.now() - startedMs,
         }))

@@ -1,0 +1,62 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { EscapeKeys } from './escape.ts'
+
+function press(...pieces: string[]): [typed: string, asked: string | undefined][] {
+  const keys = new EscapeKeys()
+  return pieces.map((piece) => {
+    const { typed, asked } = keys.press(Buffer.from(piece))
+    return [Buffer.from(typed).toString(), asked]
+  })
+}
+
+test.for<[pieces: string[], outcome: [string, string | undefined][]]>([
+  [['ls\r'], [['ls\r', undefined]]],
+  [['~.'], [['', 'leave']]],
+  [['a\r~.rest'], [['a\r', 'leave']]],
+  [['a~.'], [['a~.', undefined]]],
+  [
+    ['\r', '~', '.'],
+    [
+      ['\r', undefined],
+      ['', undefined],
+      ['', 'leave'],
+    ],
+  ],
+  [
+    ['~?', '~.'],
+    [
+      ['', 'help'],
+      ['', 'leave'],
+    ],
+  ],
+  [['~~.'], [['~.', undefined]]],
+  [
+    ['~x', '~.'],
+    [
+      ['~x', undefined],
+      ['~.', undefined],
+    ],
+  ],
+  [
+    ['~\r', '~.'],
+    [
+      ['~\r', undefined],
+      ['', 'leave'],
+    ],
+  ],
+])('%j', ([pieces, outcome]) => {
+  expect(press(...pieces)).toEqual(outcome)
+})
+
+test('keys without a tilde are typed as they are, however they come', () => {
+  const plain = fc.uint8Array().map((keys) => keys.filter((key) => key !== 0x7e))
+  fc.assert(
+    fc.property(fc.array(plain), (pieces) => {
+      const keys = new EscapeKeys()
+      for (const piece of pieces) {
+        expect(keys.press(piece)).toEqual({ typed: piece, asked: undefined })
+      }
+    }),
+  )
+})
