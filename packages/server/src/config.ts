@@ -53,6 +53,8 @@ export interface DaemonOptions {
    * `*.ports.example.org`. Default: `localhost` where the daemon listens on the loopback, else none. `SANDLOT_PORTS_URL`
    */
   readonly portsUrl: string | null
+  /** Requests of one key in a second. Default 5,000; 0: no limit. `SANDLOT_REQUESTS_PER_SECOND` */
+  readonly requestsPerSecond: number
   /** Pages that may call the API. Default none. */
   readonly allowedOrigins: readonly string[]
   /** Default info. `SANDLOT_LOG_LEVEL` */
@@ -117,6 +119,11 @@ export function daemonOptions(
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),
     portsUrl: originOf('SANDLOT_PORTS_URL', input.portsUrl ?? environment.SANDLOT_PORTS_URL),
+    requestsPerSecond: number('SANDLOT_REQUESTS_PER_SECOND', input.requestsPerSecond, 5_000, {
+      min: 0,
+      max: 1e9,
+      whole: false,
+    }),
     allowedOrigins: input.allowedOrigins ?? [],
     logLevel: input.logLevel ?? oneOf(environment, 'SANDLOT_LOG_LEVEL', LOG_LEVELS, 'info'),
     logFormat: input.logFormat ?? (process.stderr.isTTY ? 'lines' : 'json'),

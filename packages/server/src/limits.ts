@@ -11,6 +11,21 @@ export const SERVER_LIMITS = {
   usageWaitsMs: 200,
   /** Connections at once, HTTP and WebSocket together. */
   connections: 16_384,
+  /** Connections beyond them that are told so at once, and how long one has to read it. */
+  refusedAtOnce: 256,
+  refusedMs: 2_000,
+  /** Requests with a bad key from one address: so many a second, after so many at once. */
+  refusalsPerSecond: 10,
+  refusalsBurst: 100,
+  /** Keys and addresses whose requests are counted. */
+  rateNames: 20_000,
+  /** How often it is looked for connections whose request doesn't come. */
+  connectionsEveryMs: 5_000,
+  /** A streamed body may come slowly for so long, then it has come at so many bytes a second at the least. */
+  trickleMs: 5 * 60_000,
+  trickleBytesPerSecond: 64,
+  /** A whole answer above this size is given up when nobody takes it. */
+  watchedAnswerBytes: 64 * 2 ** 10,
   /** Request line and headers. */
   headerBytes: 16 * 2 ** 10,
   /** From the first byte of a request to the last of its headers. */

@@ -18,6 +18,7 @@ import { keyHandlers } from './http/key-handlers.ts'
 import { KeyRing } from './http/keys.ts'
 import { type Listening, listen } from './http/listen.ts'
 import { mountRoutes } from './http/mount.ts'
+import { RateLimits } from './http/rate-limits.ts'
 import { type Answered, logRequest } from './http/request-log.ts'
 import { Rights } from './http/rights.ts'
 import type { Signer } from './http/signed.ts'
@@ -80,30 +81,77 @@ export interface Api {
 }
 /** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
 export async function openApi(given: ApiParts): Promise<Api> {
-  const {
-    options,
-    log,
-    metrics,
-    engine,
-    images,
-    holdings,
-    startPoints,
-    node,
-    coordinator,
-    serving,
-  } = given
-  const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
+  const { options, log, metrics, engine, holdings, node, coordinator, queues, serving } = given
   const keys = await KeyRing.open(engine, given.apiKey, systemClock.now)
   if (keys.list().some(({ project }) => project !== 'default')) await holdings.share()
   const rights = new Rights({ keys, signer: given.signer, now: systemClock.now })
+  const { requestsPerSecond } = options
+  const rates = new RateLimits({ requestsPerSecond, now: () => performance.now() })
+  const ports = new Ports()
+  const handlers = handlersOf(given, { keys, rights })
+  const onAnswered = (answered: Answered) => {
+    metrics.answered(answered)
+    logRequest(log, answered)
+  }
+  const idempotency = new Idempotency(engine)
+  const app = mountRoutes({
+    handlers,
+    rights,
+    rates,
+    idempotency,
+    serving,
+    disk: given.disk,
+    access: options,
+    log,
+    holdings,
+    isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
+    onAnswered,
+  })
+  const listening = await listen(app, options)
+  const looking = setInterval(() => rights.endLost(), SERVER_LIMITS.rightsEveryMs)
+  looking.unref()
+  listening.server.once('close', () => clearInterval(looking))
+  const onEnded: Session['onEnded'] = (op, error) => metrics.streamEnded(op, error?.code ?? 'ok')
+  const sockets = serveUpgrades({
+    server: listening.server,
+    rights,
+    rates,
+    access: options,
+    serving,
+    onSocket: (socket, caller) =>
+      serveSocket(socket, {
+        caller,
+        rights,
+        rates,
+        node,
+        ports,
+        coordinator,
+        serving,
+        log,
+        onEnded,
+      }),
+  })
+  watch(metrics.registry, {
+    ...{ node, coordinator, queues, serving, disk: given.disk },
+    sockets: () => sockets.count,
+  })
+  return { listening, sockets }
+}
+
+/** One handler for each route. */
+function handlersOf(
+  given: ApiParts,
+  { keys, rights }: { readonly keys: KeyRing; readonly rights: Rights },
+): Handlers {
+  const { options, metrics, engine, images, holdings, startPoints, node, serving } = given
+  const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
   const keeperOf = (image: string) =>
     given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
   const functions = new ClientFunctions()
   const tokens = new PortTokens({ signer: given.signer, keys, now: systemClock.now })
   const places = portPlaces({ ...options, daemonUrl: given.daemonUrl })
-  const ports = new Ports()
   const files = fileHandlers(node)
-  const handlers: Handlers = {
+  return {
     ...healthHandler(serving, given.disk),
     ...backupHandlers({
       ...{ engine, images, checkpoints: given.checkpoints, clock: systemClock },
@@ -126,45 +174,9 @@ export async function openApi(given: ApiParts): Promise<Api> {
     ...functionHandlers(functions),
     ...snapshotHandlers(saved),
     ...blobHandlers(engine, holdings),
-    ...runHandlers(coordinator, startPoints),
+    ...runHandlers(given.coordinator, startPoints),
     ...usageHandlers(node, systemClock),
     ...queueHandlers(given.queues, startPoints),
     ...portHandlers({ node, tokens, places, now: systemClock.now }),
   }
-  const onAnswered = (answered: Answered) => {
-    metrics.answered(answered)
-    logRequest(log, answered)
-  }
-  const idempotency = new Idempotency(engine)
-  const app = mountRoutes({
-    handlers,
-    rights,
-    idempotency,
-    serving,
-    disk: given.disk,
-    access: options,
-    log,
-    holdings,
-    isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
-    onAnswered,
-  })
-  const listening = await listen(app, options)
-  const looking = setInterval(() => rights.endLost(), SERVER_LIMITS.rightsEveryMs)
-  looking.unref()
-  listening.server.once('close', () => clearInterval(looking))
-  const onEnded: Session['onEnded'] = (op, error) => metrics.streamEnded(op, error?.code ?? 'ok')
-  const sockets = serveUpgrades({
-    server: listening.server,
-    rights,
-    access: options,
-    serving,
-    onSocket: (socket, caller) =>
-      serveSocket(socket, { caller, rights, node, ports, coordinator, serving, log, onEnded }),
-  })
-  const { queues } = given
-  watch(metrics.registry, {
-    ...{ node, coordinator, queues, serving, disk: given.disk },
-    sockets: () => sockets.count,
-  })
-  return { listening, sockets }
 }

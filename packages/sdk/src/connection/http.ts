@@ -21,6 +21,7 @@ export interface RequestOptions {
 const ATTEMPTS = 5
 const BACKOFF_FIRST_MS = 100
 const BACKOFF_MAX_MS = 3_000
+const RETRY_AFTER_MAX_MS = 30_000
 /** Until an answer is there, or begins where it is a stream. Nothing that the daemon does for one takes as long. */
 const ANSWER_MS = 300_000
 
@@ -108,7 +109,8 @@ export class Http {
         else {
           const mayPass = thrown instanceof SandlotError && thrown.retry && attempt < ATTEMPTS
           if (!mayPass) throw thrown
-          await pause(Math.min(BACKOFF_FIRST_MS * 3 ** (attempt - 1), BACKOFF_MAX_MS), signal)
+          const backoffMs = Math.min(BACKOFF_FIRST_MS * 3 ** (attempt - 1), BACKOFF_MAX_MS)
+          await pause(Math.max(backoffMs, retryAfterMs(thrown)), signal)
         }
       }
     }
@@ -147,6 +149,12 @@ interface Handling<T> {
   readonly take: (answer: Response) => Promise<T>
   /** Statuses of a failure that `take` wants to see. */
   readonly expected: readonly number[]
+}
+
+/** How long the daemon asks to wait, as far as it is worth waiting. */
+function retryAfterMs({ details }: SandlotError): number {
+  const afterMs = details?.retryAfterMs
+  return typeof afterMs === 'number' ? Math.min(afterMs, RETRY_AFTER_MAX_MS) : 0
 }
 
 function tooLate(url: string): SandlotError {

@@ -5,7 +5,8 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { type AccessRules, checkAccess } from '../http/access.ts'
 import { errorAnswer } from '../http/answer.ts'
 import { type Caller, requireScope } from '../http/keys.ts'
-import type { Rights } from '../http/rights.ts'
+import type { RateLimits } from '../http/rate-limits.ts'
+import { letIn, type Rights } from '../http/rights.ts'
 import { scopeOf } from '../http/scopes.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Serving } from '../serving.ts'
@@ -13,6 +14,7 @@ import type { Serving } from '../serving.ts'
 export interface UpgradeOptions {
   readonly server: Server
   readonly rights: Rights
+  readonly rates: RateLimits
   readonly access: AccessRules
   readonly serving: Serving
   readonly onSocket: (socket: WebSocket, caller: Caller) => void
@@ -61,12 +63,16 @@ const GOING_AWAY = 1001
 /** A connection is let in once and stays open for days: its key may be revoked meanwhile, its token expire. */
 const POLICY_VIOLATION = 1008
 
-function admit(request: IncomingMessage, { rights, access, serving }: UpgradeOptions): Caller {
+function admit(
+  request: IncomingMessage,
+  { rights, rates, access, serving }: UpgradeOptions,
+): Caller {
   checkAccess(request.headers, access)
   if (request.url?.split('?')[0] !== ROUTES.connect.path) {
     throw new SandlotError('route_unknown', 'there is no WebSocket at this path')
   }
-  const caller = rights.authenticate(request.headers.authorization)
+  const caller = letIn(request, { rights, rates })
+  rates.take(caller.key)
   requireScope(caller, scopeOf('connect'))
   serving.checkStarted()
   return caller

@@ -60,7 +60,7 @@ export function errorAnswer(error: unknown): Answer {
   envelope.error.message = redacted(envelope.error.message)
   const answer = jsonAnswer(known.status, envelope)
   if (known.code === 'unauthorized') answer.headers['www-authenticate'] = 'Bearer'
-  if (known.retry) answer.headers['retry-after'] = '1'
+  if (known.retry) answer.headers['retry-after'] = String(retryAfterSeconds(known))
   return answer
 }
 
@@ -75,6 +75,20 @@ export function sendAnswer(
   // What is left of a body that nobody wants can't be told from the next request.
   if (!incoming.complete) headers.connection = 'close'
   outgoing.writeHead(answer.status, headers).end(answer.body ?? undefined)
+  if ((answer.body?.length ?? 0) > SERVER_LIMITS.watchedAnswerBytes) giveUpUntaken(outgoing)
+}
+
+/** Whole seconds, as the header has them. */
+function retryAfterSeconds({ details }: SandlotError): number {
+  const afterMs = details?.retryAfterMs
+  return typeof afterMs === 'number' ? Math.max(1, Math.ceil(afterMs / 1_000)) : 1
+}
+
+/** An answer that nobody reads stays in memory as long as its connection. */
+function giveUpUntaken(outgoing: ServerResponse): void {
+  if (outgoing.writableFinished) return
+  const stalled = setTimeout(() => outgoing.destroy(), SERVER_LIMITS.stallMs)
+  outgoing.once('close', () => clearTimeout(stalled))
 }
 
 function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {

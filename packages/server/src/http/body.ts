@@ -85,16 +85,32 @@ export async function* readBytes(incoming: IncomingMessage): AsyncGenerator<Uint
     () => incoming.destroy(new SandlotError('timeout', 'nothing of the body came for long')),
     SERVER_LIMITS.stallMs,
   )
+  let sizeBytes = 0
+  let waitedMs = 0
+  let askedMs = performance.now()
   try {
     for await (const chunk of chunksOf(incoming)) {
+      sizeBytes += chunk.length
+      waitedMs += performance.now() - askedMs
+      checkPace(sizeBytes, waitedMs)
       // The time that the sandbox takes for a chunk is not the client's.
       stalled.refresh()
       yield chunk
       stalled.refresh()
+      askedMs = performance.now()
     }
   } finally {
     clearTimeout(stalled)
   }
+}
+
+/** A body that comes by single bytes would hold a connection, and what writes it, for ever. */
+export function checkPace(sizeBytes: number, waitedMs: number): void {
+  const { trickleMs, trickleBytesPerSecond } = SERVER_LIMITS
+  if (waitedMs <= trickleMs || sizeBytes * 1_000 >= waitedMs * trickleBytesPerSecond) return
+  const seconds = Math.round(waitedMs / 1_000)
+  const message = `the body comes too slowly: ${sizeBytes} bytes in ${seconds} seconds`
+  throw new SandlotError('timeout', message, { hint: 'Send what is there, and append the rest.' })
 }
 
 /** Leaving the loop early leaves the connection alone, so that an error answer still goes out. */

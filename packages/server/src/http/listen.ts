@@ -5,12 +5,18 @@ import { SandlotError } from '@sandlot/protocol'
 import type { Hono } from 'hono'
 import { SERVER_LIMITS } from '../limits.ts'
 import { errorAnswer } from './answer.ts'
+import { boundConnections } from './crowd.ts'
 
 export interface Listening {
   readonly server: Server
   readonly url: string
   readonly port: number
 }
+
+export type ListenLimits = Pick<
+  { readonly [K in keyof typeof SERVER_LIMITS]: number },
+  'connections' | 'headersMs' | 'connectionsEveryMs'
+>
 
 /**
  * Serves an application.
@@ -19,6 +25,7 @@ export interface Listening {
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
   at: { readonly host: string; readonly port: number },
+  limits: ListenLimits = SERVER_LIMITS,
 ): Promise<Listening> {
   const listener = getRequestListener(app.fetch as Parameters<typeof getRequestListener>[0], {
     overrideGlobalObjects: false,
@@ -34,7 +41,8 @@ export async function listen(
   const server = createServer(
     {
       maxHeaderSize: SERVER_LIMITS.headerBytes,
-      headersTimeout: SERVER_LIMITS.headersMs,
+      headersTimeout: limits.headersMs,
+      connectionsCheckingInterval: limits.connectionsEveryMs,
       // Bodies and answers may take as long as they move: `readBytes` and `sendStream` watch that they do.
       requestTimeout: 0,
       keepAliveTimeout: SERVER_LIMITS.keepAliveMs,
@@ -45,7 +53,7 @@ export async function listen(
     },
     (incoming, outgoing) => void listener(incoming, outgoing),
   )
-  server.maxConnections = SERVER_LIMITS.connections
+  boundConnections(server, limits.connections, 'connection')
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(refused(error, at)))
     server.listen(at.port, at.host, resolve)

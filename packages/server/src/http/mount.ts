@@ -25,14 +25,16 @@ import type { Bytes, BytesAnswer, Call, Handlers, HeadAnswer, TextAnswer } from 
 import { type Idempotency, type Keyed, RequestDigest } from './idempotency.ts'
 import { type Caller, requireScope } from './keys.ts'
 import { parseQuery } from './query.ts'
+import type { RateLimits } from './rate-limits.ts'
 import type { Answered } from './request-log.ts'
-import type { Rights } from './rights.ts'
+import { letIn, type Rights } from './rights.ts'
 import { requireReach } from './sandbox-token.ts'
 import { BEGINS_WORK, NEEDS_DISK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
 
 export interface MountOptions {
   readonly handlers: Handlers
   readonly rights: Rights
+  readonly rates: RateLimits
   readonly idempotency: Idempotency
   readonly disk: Pick<DiskWatch, 'check'>
   readonly serving: Serving
@@ -109,10 +111,9 @@ async function serve(
   options: MountOptions,
 ): Promise<Outcome> {
   const { incoming, outgoing } = context.env
-  const caller = needsKey(name)
-    ? options.rights.authenticate(incoming.headers.authorization)
-    : ANONYMOUS
+  const caller = needsKey(name) ? letIn(incoming, options) : ANONYMOUS
   if (caller !== ANONYMOUS) {
+    options.rates.take(caller.key)
     requireScope(caller, scopeOf(name))
     requireReach(caller, name, context.req.param('id'))
     // Before all is recovered, an answer such as “unknown” could be wrong.

@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http'
 import { SandlotError } from '@sandlot/protocol'
 import type { Caller, KeyRing } from './keys.ts'
+import type { RateLimits } from './rate-limits.ts'
 import { callerOfToken, isSandboxToken } from './sandbox-token.ts'
 import type { Signer } from './signed.ts'
 
@@ -74,5 +76,21 @@ export class Rights {
         held.onLost(error as SandlotError)
       }
     }
+  }
+}
+
+/**
+ * Who a request comes from. Refusals are counted by address.
+ * @throws SandlotError as `authenticate`, and `rate_limited` in place of it for who is refused too often
+ */
+export function letIn(
+  { headers, socket }: IncomingMessage,
+  { rights, rates }: { readonly rights: Rights; readonly rates: RateLimits },
+): Caller {
+  try {
+    return rights.authenticate(headers.authorization)
+  } catch (error) {
+    rates.refused(socket.remoteAddress ?? '')
+    throw error
   }
 }
