@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import type { Image } from '@sandlot/runtime'
 import { bareImage, findLeaks, linkTestImages, pythonImage } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
+import { onMachine } from './internet/internet.ts'
 import { childrenOf, commandOf, memoryOf } from './processes.ts'
 
 export interface RealDaemonOptions {
@@ -18,6 +19,8 @@ export interface RealDaemonOptions {
   /** All that wait. Default: those blanks alone, so that what lives can be counted. */
   readonly poolMax?: number
   readonly environment?: Record<string, string>
+  /** The network that it lives in. Default: this machine's. */
+  readonly networkNamespace?: string
   /** The data directory is a file system of this size. */
   readonly dataBytes?: number
   /** Its image store is in its data directory and begins with these. Default: beside it, with Debian bare and with Python. */
@@ -114,13 +117,21 @@ export class RealDaemon {
   /** Starts it, or starts it again on the same directories and the same port. */
   async start(): Promise<void> {
     const port = this.url === '' ? '0' : new URL(this.url).port
-    const { pool = 2, poolMax = pool, environment } = this.#options
+    const { pool = 2, poolMax = pool, environment, networkNamespace } = this.#options
     const argv = [
-      ...['--disable-warning=ExperimentalWarning', commandLine, 'serve', '--attached'],
+      ...[
+        process.execPath,
+        '--disable-warning=ExperimentalWarning',
+        commandLine,
+        'serve',
+        '--attached',
+      ],
       ...['--port', port, '--pool', String(pool)],
       ...['--data-directory', this.dataDirectory, '--run-directory', this.runDirectory],
     ]
-    const child = spawn(process.execPath, argv, {
+    const [program = '', ...args] =
+      networkNamespace === undefined ? argv : onMachine(networkNamespace, argv)
+    const child = spawn(program, args, {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, SANDLOT_POOL_MAX: String(poolMax), ...environment },
     })

@@ -19,7 +19,7 @@ while [ "$layer" -lt 128 ]; do
   layer=$((layer + 1))
 done
 # What tells the sandbox from its copies.
-mkdir "$tree/identity"
+mkdir "$tree/identity" "$tree/given"
 # File systems of the host's disk are mounted on these, and on `gofer` what makes the runtime provide them.
 mkdir "$tree/gofer" "$tree/disk" "$tree/disk/main" "$tree/disk/grade"
 # Over an empty /tmp the runtime would mount a tmpfs of its own.

@@ -7,6 +7,8 @@ pub const WORLDS_MAX: usize = 16;
 /// Processes of a world of which nothing else is said.
 pub const PIDS_MAX_DEFAULT: u64 = 256;
 pub const LAYERS_MAX: usize = 128;
+/// Device nodes, and files of the machine, that one world is given.
+pub const GIVEN_MAX: usize = 512;
 
 /// Connections from inside to the relay; more wait in the listener's queue. Each may hold a credit window of bytes. The
 /// daemon gives 128 of them what they ask for, and tells the others that there is no room.

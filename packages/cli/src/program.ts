@@ -115,6 +115,8 @@ function addSandboxVerbs(program: Command): void {
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
     .option('--keep-warm <duration>', 'how long it lives unused (default: 10 minutes)')
     .option('--lifetime <duration>', 'how long it lives at most (default: no bound)')
+    .option('--open-network', 'an interface of its own, by which it reaches every public address')
+    .option('--gpu <gpu>', 'GPUs of its own: MODEL, any, N, or MODEL:N')
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .option('--checkpointable', 'its memory can be saved: pause, fork, memory snapshots')
     .option('--or-cold', 'start from the files of a memory snapshot that can’t be restored here')

@@ -74,6 +74,8 @@ export function addWhat(start: Command): void {
     .option('--model <url>', 'a model that the episode finds at $SANDLOT_MODEL_URL')
     .option('--allow <host>', 'a host that set-up and episode may reach (again for more)', collect)
     .option('--packages', 'let set-up and episode reach the package mirrors of the machine')
+    .option('--open-network', 'sandboxes reach every public address, by interfaces of their own')
+    .option('--gpu <gpu>', 'GPUs of each sandbox: MODEL, any, N, or MODEL:N')
 }
 
 export function addGrade(start: Command): void {

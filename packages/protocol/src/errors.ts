@@ -331,6 +331,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: "The message names what differs: take the snapshot again on this machine, or start from its files with ifIncompatible: 'cold'.",
   },
+  gpu_driver_unsupported: {
+    status: 501,
+    fault: 'platform',
+    retry: false,
+    hint: 'Install a GPU driver of a version that `runsc nvproxy list-supported-drivers` names, or a newer runsc.',
+  },
   snapshot_failed: {
     status: 503,
     fault: 'platform',

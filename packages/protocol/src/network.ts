@@ -77,6 +77,20 @@ export const networkPolicyShown: z.ZodType<NetworkPolicy> = z.union([
   z.object({ ...allowed, limits: networkLimitsShown.optional() }),
 ])
 
+/**
+ * What a sandbox is given: a policy for its proxy, or `open`: a real interface, by which programs that know no proxy reach public
+ * addresses by TCP and UDP. Private and metadata addresses, the machine itself and other sandboxes are never reached. It is fixed
+ * when the sandbox is created, which starts cold and can't have its memory saved.
+ */
+export const networkChoice = z.union([z.literal('open'), networkPolicy])
+export type NetworkChoice = z.output<typeof networkChoice>
+export type NetworkChoiceInput = z.input<typeof networkChoice>
+
+const networkChoiceShown: z.ZodType<NetworkChoice> = z.union([
+  z.literal('open'),
+  networkPolicyShown,
+])
+
 /** What a sandbox of a run is used for, one after the other. */
 export const NETWORK_PHASES = ['setup', 'agent', 'grade'] as const
 export type NetworkPhase = (typeof NETWORK_PHASES)[number]
@@ -88,22 +102,43 @@ export type NetworkPhase = (typeof NETWORK_PHASES)[number]
 export const networkView = z.object({
   phase: z.enum(NETWORK_PHASES),
   allows: z.object({
-    setup: networkPolicyShown,
-    agent: networkPolicyShown,
-    grade: networkPolicyShown,
+    setup: networkChoiceShown,
+    agent: networkChoiceShown,
+    grade: networkChoiceShown,
   }),
 })
 export type NetworkView = z.infer<typeof networkView>
 
-/** The policies of a run's phases; a missing one is `none`. */
+/** The policies of a run's phases; a missing one is `none`. `open` is of all of them or of none. */
 export const phaseNetwork = z
   .object({
-    setup: networkPolicy.optional(),
-    agent: networkPolicy.optional(),
-    grade: networkPolicy.optional(),
+    setup: networkChoice.optional(),
+    agent: networkChoice.optional(),
+    grade: networkChoice.optional(),
   })
   .strict()
+  .refine(agreesOnOpen, {
+    message:
+      "an open network is the sandbox's from its start to its end: give it to all phases, { setup: 'open', agent: 'open', grade: 'open' }, or to none",
+  })
 export type PhaseNetwork = z.output<typeof phaseNetwork>
+
+type Phases = { readonly [K in NetworkPhase]?: NetworkChoice | undefined }
+
+/** Whether a sandbox of these phases has a real interface. */
+export function isOpenNetwork(network: Phases): boolean {
+  return NETWORK_PHASES.every((phase) => network[phase] === 'open')
+}
+
+/** What its proxy allows in a phase: a sandbox with an interface of its own has none. */
+export function relayPolicy(network: Phases, phase: NetworkPhase): NetworkPolicy {
+  const choice = network[phase] ?? 'none'
+  return choice === 'open' ? 'none' : choice
+}
+
+function agreesOnOpen(network: Phases): boolean {
+  return isOpenNetwork(network) || NETWORK_PHASES.every((phase) => network[phase] !== 'open')
+}
 
 /** `PUT /v1/sandboxes/:id/network`. */
 export const networkSet = z.object({ policy: networkPolicy }).strict()

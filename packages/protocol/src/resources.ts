@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { formatSize, sizeBytes } from './quantity.ts'
 import { SandlotError } from './sandlot-error.ts'
+import { wholeText } from './whole-text.ts'
 
 const cpus = z.number().positive().max(1_024)
 
@@ -20,10 +21,37 @@ const requestedBytes = z.union([
     .refine(inOrder, 'the request is larger than the limit'),
 ])
 
+const gpuCount = z.number().int().min(1).max(64)
+/** Words of a model's name, such as `H100` or `RTX 4090`. */
+const gpuType = wholeText
+  .min(1)
+  .max(64)
+  .regex(/[A-Za-z0-9]/, 'names no model of GPU such as H100')
+
+/** Whole GPUs of the machine, which are nobody else's meanwhile. */
+export interface GpuNeed {
+  /** Words of the model's name: `H100` is any device with that word in its name. Absent: any model. */
+  readonly type?: string
+  readonly count: number
+}
+
+/** A model's name or `any`: one of it. */
+const requestedGpu = z.union([
+  gpuType.transform((type): GpuNeed => gpuOf({ type, count: 1 })),
+  z
+    .object({ type: gpuType.optional(), count: gpuCount })
+    .strict()
+    .transform(({ type, count }): GpuNeed => gpuOf({ type: type ?? 'any', count })),
+])
+
+/** GPUs of complete resources, as records and views hold them. */
+export const gpuNeed = z.object({ type: z.string().exactOptional(), count: z.number() })
+
 /**
  * What a sandbox may use. Defaults: cpu `{ request: 0.1, limit: 2 }`, memory `{ request: '20MiB', limit: '1GiB' }`,
  * disk `'512MiB'`, pids 256. A disk of up to three quarters of the memory limit is held in memory and counted in that limit; a larger one
- * is on the machine's disk, and counted against what is free there.
+ * is on the machine's disk, and counted against what is free there. GPUs: none by default; the sandbox has them to itself, starts cold and can't
+ * have its memory saved.
  */
 export const resources = z
   .object({
@@ -31,7 +59,7 @@ export const resources = z
     memory: requestedBytes.optional(),
     disk: sizeBytes.optional(),
     pids: z.number().int().min(4).max(4_096).optional(),
-    gpu: z.never().optional(),
+    gpu: requestedGpu.optional(),
   })
   .strict()
 export type ResourcesInput = z.input<typeof resources>
@@ -42,7 +70,18 @@ export interface Resources {
   readonly memory: { readonly request: number; readonly limit: number }
   readonly disk: number
   readonly pids: number
+  /** Absent: none. */
+  readonly gpu?: GpuNeed
 }
+
+/** Complete resources as records and views hold them. */
+export const completeResourcesSchema = z.object({
+  cpu: z.object({ request: z.number(), limit: z.number() }),
+  memory: z.object({ request: z.number(), limit: z.number() }),
+  disk: z.number(),
+  pids: z.number(),
+  gpu: gpuNeed.exactOptional(),
+})
 
 export const RESOURCES_DEFAULT: Resources = {
   cpu: { request: 0.1, limit: 2 },
@@ -80,6 +119,7 @@ export function completeResources(input: z.output<typeof resources> | undefined)
     memory,
     disk: input?.disk ?? Math.min(RESOURCES_DEFAULT.disk, Math.floor(memory.limit / 2)),
     pids: input?.pids ?? RESOURCES_DEFAULT.pids,
+    ...(input?.gpu === undefined ? {} : { gpu: input.gpu }),
   }
   if (memory.limit < MEMORY_BYTES_MIN) {
     const limit = formatSize(memory.limit)
@@ -91,6 +131,10 @@ export function completeResources(input: z.output<typeof resources> | undefined)
 
 function refused(message: string): SandlotError {
   return new SandlotError('invalid_request', message)
+}
+
+function gpuOf({ type, count }: { readonly type: string; readonly count: number }): GpuNeed {
+  return type.toLowerCase() === 'any' ? { count } : { type, count }
 }
 
 function both(value: number): { request: number; limit: number } {

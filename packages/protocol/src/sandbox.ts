@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { idOf } from './ids.ts'
 import { environment, userName, workingDirectory } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
-import { networkPolicy, networkView } from './network.ts'
+import { networkChoice, networkView } from './network.ts'
 import { durationOf } from './quantity.ts'
-import { DISK_MEDIA, resources } from './resources.ts'
+import { completeResourcesSchema, DISK_MEDIA, resources } from './resources.ts'
 import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
 
@@ -26,7 +26,7 @@ export const sandboxCreate = z
     /** Of a memory snapshot they are fixed. */
     resources: resources.optional(),
     /** What its commands may reach. Default: nothing. */
-    network: networkPolicy.optional(),
+    network: networkChoice.optional(),
     env: environment.optional(),
     workdir: workingDirectory.optional(),
     user: userName.optional(),
@@ -78,12 +78,7 @@ export const sandboxView = z.object({
   node: z.string(),
   /** `client`, or the attempt it serves: `run/key/attempt`. */
   owner: z.string(),
-  resources: z.object({
-    cpu: z.object({ request: z.number(), limit: z.number() }),
-    memory: z.object({ request: z.number(), limit: z.number() }),
-    disk: z.number(),
-    pids: z.number(),
-  }),
+  resources: completeResourcesSchema,
   /** Where its writable files are: in its memory, or on the machine's disk. */
   diskMedium: z.enum(DISK_MEDIA),
   tags,

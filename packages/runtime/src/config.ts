@@ -15,6 +15,9 @@ const built = fileURLToPath(
   new URL(`../../../native/target/${rustTarget()}/release`, import.meta.url),
 )
 
+/** Where tools of vendors put them, by the specification. */
+const CDI_DIRECTORIES = ['/etc/cdi', '/var/run/cdi']
+
 const cache = join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
 
 /**
@@ -29,6 +32,14 @@ export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions 
     stateDirectory: environment.SANDLOT_RUN_DIRECTORY ?? '/run/sandlot',
     dataDirectory: environment.SANDLOT_DATA_DIRECTORY ?? join(cache, 'data'),
     systrap: { fastPath: environment.SANDLOT_SYSTRAP_FAST_PATH === '1' },
+    gpus: {
+      cdiDirectories: words(environment.SANDLOT_CDI_DIRECTORIES, ':') ?? CDI_DIRECTORIES,
+      driverDirectory: '/proc/driver/nvidia/gpus',
+    },
+    openNetwork: {
+      addresses: environment.SANDLOT_OPEN_ADDRESSES || '100.121.0.0/16',
+      nameServers: words(environment.SANDLOT_OPEN_NAME_SERVERS, ',') ?? [],
+    },
     startsAtOnce: 2 * availableParallelism(),
     ...over,
   }
@@ -79,6 +90,10 @@ export function packageSettings(over: Partial<PackageSettings> = {}): PackageSet
     certificatesPath: '/etc/ssl/certs/ca-certificates.crt',
     ...over,
   }
+}
+
+function words(text: string | undefined, between: string): string[] | undefined {
+  return text ? text.split(between).filter((word) => word !== '') : undefined
 }
 
 /** What the command line brought to this machine. */

@@ -9,6 +9,8 @@ export const DRIVER_ERROR_CODES = [
   'checkpoint_failed',
   /** The disk has no room for a checkpoint. */
   'no_space',
+  /** The runtime knows nothing of the version of the machine's GPU driver. */
+  'gpu_driver_unsupported',
   /** The driver or the machine can't do this. */
   'unsupported',
   /** A world would not end in time. */

@@ -29,6 +29,7 @@
  * ends in a fate. No call names a path that a client chose. The conformance suite (`conformance/driver.ts`) is the judge.
  */
 import type { Fate, Usage } from './fate.ts'
+import type { MachineGpus } from './gpu/machine-gpus.ts'
 import type { Guest } from './guest/guest.ts'
 import type { Reconciled, ReconcileOptions } from './reconciled.ts'
 
@@ -90,6 +91,16 @@ export interface SandboxSpec {
    * nowhere.
    */
   readonly relayPort?: number
+  /**
+   * An interface of its own, by which it reaches public addresses. Only `create` makes such a sandbox, and its memory can't be saved.
+   * Default: none.
+   */
+  readonly network?: 'open'
+  /**
+   * GPUs of the machine by their names, as `gpus` tells them; nobody else has them meanwhile, which is the caller's to see to. Only
+   * `create` gives any, and the memory of such a sandbox can't be saved. Default: none.
+   */
+  readonly gpus?: readonly string[]
   /** Its memory can be saved. Only `create` and `restore` make such a sandbox: hot-mounted layers are lost to a checkpoint. */
   readonly checkpointable?: boolean
 }
@@ -258,6 +269,12 @@ export interface RuntimeDriver extends AsyncDisposable {
    * after `recover`. Fails only by its signal: what can't be put right is told, and tried again by the next call.
    */
   reconcile(options: ReconcileOptions): Promise<Reconciled>
+
+  /** What the machine has of GPUs, read anew; a driver that gives none has none. */
+  gpus(): Promise<MachineGpus>
+
+  /** What commands of a sandbox with these GPUs need in their environment, below what anybody sets. */
+  gpuEnvironment(names: readonly string[]): Promise<Readonly<Record<string, string>>>
 
   /** What it uses now. */
   usage(sandbox: Sandbox): Promise<Usage>

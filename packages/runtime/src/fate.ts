@@ -31,4 +31,6 @@ export interface Usage {
   readonly memoryPeakBytes: number
   /** What writable layers take of the machine's disk. */
   readonly diskBytes: number
+  /** To and from other hosts by an interface of its own. Absent without one. */
+  readonly networkBytes?: number
 }

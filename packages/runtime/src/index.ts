@@ -38,6 +38,8 @@ export {
   type FakeScript,
   fewCommands,
 } from './fake/script.ts'
+export type { GpuDevice, MachineGpus } from './gpu/machine-gpus.ts'
+export { isOfModel } from './gpu/models.ts'
 export type {
   ContentStream,
   DifferenceOptions,

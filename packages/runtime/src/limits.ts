@@ -65,4 +65,7 @@ export const RUNTIME_LIMITS = {
   /** Host processes for each guest process; over the host's limit the sandbox dies, so there is room. */
   hostPidsFactor: 10,
   hostPidsMin: 1_024,
+  /** One file of the Container Device Interface, and how often its text may stand for itself elsewhere. */
+  cdiBytesMax: 4 * 2 ** 20,
+  cdiAliasesMax: 1_000,
 } as const

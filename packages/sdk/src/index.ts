@@ -18,6 +18,7 @@ export {
   type ImageView,
   type KeyCreated,
   type KeyView,
+  type NetworkChoice,
   type NetworkInForce,
   type NetworkLogEntry,
   type NetworkPolicy,

@@ -92,6 +92,7 @@ const DRIVER_CODES = {
   snapshot_incompatible: 'snapshot_incompatible',
   checkpoint_failed: 'snapshot_failed',
   no_space: 'disk_full',
+  gpu_driver_unsupported: 'gpu_driver_unsupported',
   unsupported: 'unsupported',
   world_not_empty: 'timeout',
   sandbox_gone: 'sandbox_lost',

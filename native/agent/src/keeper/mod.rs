@@ -9,6 +9,7 @@
 mod account;
 mod child;
 mod explain;
+mod given;
 mod host_name;
 mod jobs;
 pub mod message;

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::given;
 use super::message::Message;
 use super::prepare::{Prepared, SEED, directory, tmpfs};
 use super::spawn::Limits;
@@ -33,6 +34,10 @@ pub fn open(message: &Message<'_>, prepared: &Prepared) -> Outcome<Limits> {
     if let Some(hosts) = fields.optional_bytes("hosts")? {
         show_in_etc(&root, "hosts", &stage_file("hosts", hosts)?)?;
     }
+    if let Some(servers) = fields.optional_bytes("resolv")? {
+        given::show_name_servers(&root, &stage_file("resolv.conf", servers)?)?;
+    }
+    given::show(&root, &fields)?;
     if fields.optional_flag("identity")?.unwrap_or(false) {
         show_in_etc(&root, "machine-id", &format!("{IDENTITY}/machine-id"))?;
         cover(&format!("{root}/dev/{SEED}"), &format!("{IDENTITY}/seed"))?;
@@ -129,7 +134,7 @@ fn stage_file(name: &str, content: &[u8]) -> Outcome<String> {
     Ok(path)
 }
 
-fn cover(place: &str, source: &str) -> Outcome<()> {
+pub fn cover(place: &str, source: &str) -> Outcome<()> {
     mount::bind(source.as_bytes(), place.as_bytes())
         .map_err(|errno| Failure::system(errno, format!("bind of {source}")))
 }

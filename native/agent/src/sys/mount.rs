@@ -39,6 +39,10 @@ pub fn make_read_only(path: &[u8], flags: u64) -> Result<(), i32> {
     mount(b"", path, "", libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | flags, b"")
 }
 
+pub fn make_writable(path: &[u8], flags: u64) -> Result<(), i32> {
+    mount(b"", path, "", libc::MS_REMOUNT | libc::MS_BIND | flags, b"")
+}
+
 /// Makes `path` the root of the namespace and lets go of the old one.
 pub fn pivot(path: &[u8]) -> Result<(), i32> {
     change_directory(path)?;

@@ -57,6 +57,15 @@ impl Stat {
         self.0.st_mode & 0o7777
     }
 
+    /// Of a device node: what makes another one of the same device.
+    pub fn device(&self) -> u64 {
+        self.0.st_rdev
+    }
+
+    pub fn device_mode(&self) -> u32 {
+        self.0.st_mode
+    }
+
     pub fn size(&self) -> u64 {
         self.0.st_size.max(0) as u64
     }

@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::clock::now_us;
 use crate::failure::{Code, Failure, Outcome};
 use crate::keeper::message::Tag;
-use crate::limits::{HOSTNAME_BYTES_MAX, LAYERS_MAX};
+use crate::limits::{GIVEN_MAX, HOSTNAME_BYTES_MAX, LAYERS_MAX};
 use crate::pack::{self, Fields};
 use crate::streams::Stream;
 use crate::sys::check;
@@ -132,6 +132,12 @@ impl Limits {
             }
         }
         fields.optional_bytes("hosts")?;
+        fields.optional_bytes("resolv")?;
+        for key in ["devices", "given"] {
+            if fields.find(key).is_some() && fields.list(key)?.len() > GIVEN_MAX {
+                return Err(Failure::invalid(format!("{key} are too many")));
+            }
+        }
         fields.optional_number("memoryTotalBytes")?;
         fields.optional_number("cpus")?;
         fields.optional_number("fileBytesMax")?;

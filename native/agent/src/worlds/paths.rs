@@ -13,6 +13,8 @@ pub const ROOT: &str = "/w";
 pub const LAYERS: &str = "/img/";
 /// What the host mounts where the sandbox may be copied: `machine-id` and `seed`, others in each copy.
 pub const IDENTITY: &str = "/identity";
+/// Below it the host mounts what of its own a sandbox is given.
+pub const GIVEN: &str = "/given";
 const DISKS: &str = "/disk";
 
 /// The writable layer of a world: `u` holds its files, `w` is the overlay's own.

@@ -5,6 +5,7 @@ import type { ImageLike, ProgramOptions, RewardOption } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import type { FolderOptions } from '../tasks/harbor-folders.ts'
 import { parseFrom } from './from.ts'
+import { gpuOf, networkChoiceOf } from './machine-options.ts'
 import { given, pairs } from './options.ts'
 import type { ProgramTask } from './program-tasks.ts'
 
@@ -34,6 +35,8 @@ export interface StartRunOptions extends FolderOptions {
   readonly pids?: number
   readonly allow?: readonly string[]
   readonly packages?: boolean
+  readonly openNetwork?: boolean
+  readonly gpu?: string
   readonly artifact?: readonly string[]
   readonly keep?: 'on-failure' | 'always' | number
   readonly retain?: string
@@ -70,7 +73,7 @@ export function folderOptions(options: StartRunOptions): SharedOptions {
       'they say themselves what they start from, and how they are graded',
     )
   }
-  const { allow: _, packages: __, gradeIn: ___, ...rest } = options
+  const { allow: _, packages: __, openNetwork: ____, gradeIn: ___, ...rest } = options
   return sharedOptions(rest)
 }
 
@@ -80,7 +83,7 @@ type SharedOptions = Omit<ProgramOptions<ProgramTask>, 'from' | 'command'>
 function sharedOptions(options: StartRunOptions): SharedOptions {
   const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids, keep } = options
   const { retain } = options
-  const resources = given({ memory, cpu, disk, pids })
+  const resources = given({ memory, cpu, disk, pids, gpu: gpuOf(options.gpu) })
   const env = pairs(options.env ?? [], '--env')
   return {
     ...given({
@@ -194,11 +197,10 @@ function timeoutsOf(texts: readonly string[]): NonNullable<ProgramOptions<unknow
   )
 }
 
-/** For its set-up and its agent; a grader reaches nothing. */
-function networkOf({ allow, packages }: StartRunOptions): Pick<ProgramOptions<unknown>, 'network'> {
-  if (!allow && !packages) return {}
-  const policy = allow
-    ? { allow: [...allow], ...(packages ? { packages } : {}) }
-    : ('packages' as const)
-  return { network: { setup: policy, agent: policy } }
+/** For its set-up and its agent; a grader reaches nothing, except where the interface is the sandbox's own from start to end. */
+function networkOf(options: StartRunOptions): Pick<ProgramOptions<unknown>, 'network'> {
+  const choice = networkChoiceOf(options)
+  if (choice === undefined) return {}
+  const network = { setup: choice, agent: choice }
+  return { network: choice === 'open' ? { ...network, grade: choice } : network }
 }

@@ -8,7 +8,8 @@ import { formatTable, formatTags } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { nothingToStartFrom, parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
-import { type PolicyOptions, policyOf } from './network.ts'
+import { gpuOf, networkChoiceOf } from './machine-options.ts'
+import type { PolicyOptions } from './network.ts'
 import { checkDuration, given, pairs } from './options.ts'
 
 export interface ListOptions {
@@ -56,6 +57,8 @@ export interface CreateOptions extends PolicyOptions {
   readonly keepWarm?: string
   readonly lifetime?: string
   readonly tag?: readonly string[]
+  readonly openNetwork?: boolean
+  readonly gpu?: string
   readonly checkpointable?: boolean
   readonly orCold?: boolean
 }
@@ -65,10 +68,10 @@ export async function createCommand(options: CreateOptions): Promise<void> {
   const { memory, cpu, disk, pids, keepWarm, lifetime, checkpointable } = options
   const described = parseFrom(options.from)
   const wanted = {
-    resources: { ...given({ memory, cpu, disk, pids }) },
+    resources: { ...given({ memory, cpu, disk, pids, gpu: gpuOf(options.gpu) }) },
     env: pairs(options.env ?? [], '--env'),
     tags: pairs(options.tag ?? [], '--tag'),
-    ...given({ keepWarm, lifetime, checkpointable, network: policyOf(options) }),
+    ...given({ keepWarm, lifetime, checkpointable, network: networkChoiceOf(options) }),
     ...(options.orCold ? ({ ifIncompatible: 'cold' } as const) : {}),
   }
   await using client = new Sandlot()

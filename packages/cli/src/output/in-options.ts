@@ -5,6 +5,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   'resources.cpu': '--cpu',
   'resources.disk': '--disk',
   'resources.pids': '--pids',
+  'resources.gpu': '--gpu',
   env: '--env',
   cwd: '--cwd',
   user: '--user',

@@ -24,12 +24,13 @@ import {
   type Wait,
   type WorldAhead,
 } from '../driver.ts'
-import { sizesOf } from '../gvisor/sizing.ts'
+import type { MachineGpus } from '../gpu/machine-gpus.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 import { type FakeCheckpoint, FakeMachine } from './machine.ts'
 import { gone, unsupported } from './refusals.ts'
 import { FakeSandbox } from './sandbox.ts'
 import { type FakeClock, type FakeScript, fewCommands, machineClock } from './script.ts'
+import { worldSpec } from './world-spec.ts'
 
 /** What a start or a checkout does instead of succeeding: fail, or wait until its signal aborts. */
 export type FakeCue = 'fail' | 'hang' | undefined
@@ -47,6 +48,8 @@ export interface FakeDriverOptions {
   /** What a start takes on the clock. Default 0. */
   readonly startMs?: number
   readonly capabilities?: Partial<DriverCapabilities>
+  /** Default: none. */
+  readonly gpus?: () => MachineGpus
   /** What the machine says of its disk. Default: a terabyte, all of it free. */
   readonly disk?: () => DiskSpace
 }
@@ -165,6 +168,14 @@ export class FakeDriver implements RuntimeDriver {
     return { removed: [], stuck: [], dead: [], unwanted: [] }
   }
 
+  async gpus(): Promise<MachineGpus> {
+    return this.#options.gpus?.() ?? { devices: [], problems: [] }
+  }
+
+  async gpuEnvironment(names: readonly string[]): Promise<Readonly<Record<string, string>>> {
+    return { FAKE_GPUS: names.join(',') }
+  }
+
   async usage(sandbox: Sandbox): Promise<Usage> {
     return this.#living(sandbox).usage
   }
@@ -265,21 +276,6 @@ export class FakeDriver implements RuntimeDriver {
     const found = this.machine.get(sandbox.hostId)
     if (!found || found.fate) throw gone(sandbox.hostId, found?.fate)
     return found
-  }
-}
-
-function worldSpec(spec: SandboxSpec, world: string, shows?: GradeWorldSpec['shows']) {
-  const sizes = sizesOf(spec.limits)
-  return {
-    world,
-    layers: [],
-    ...(shows === 'main' ? { below: 'main' } : {}),
-    upperBytes: shows === undefined ? sizes.upperBytes : sizes.gradeUpperBytes,
-    upperInodes: sizes.upperInodes,
-    shmBytes: sizes.shmBytes,
-    pidsMax: spec.limits.pidsMax,
-    nofileMax: spec.limits.nofileMax,
-    hostname: spec.hostname,
   }
 }
 

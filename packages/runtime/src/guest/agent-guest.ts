@@ -114,6 +114,7 @@ function thawArguments(identity: GuestIdentity | undefined): PayloadMap {
 function worldArguments(spec: WorldSpec): PayloadMap {
   const { world, below, disk, upperBytes, upperInodes, shmBytes, pidsMax, nofileMax } = spec
   const { fileBytesMax, hostname, memoryTotalBytes, cpus, hosts, identity } = spec
+  const { nameServers, devices, given } = spec
   return {
     world,
     below,
@@ -129,6 +130,9 @@ function worldArguments(spec: WorldSpec): PayloadMap {
     memoryTotalBytes,
     cpus,
     hosts: hosts === undefined ? undefined : toBytes(hosts),
+    resolv: nameServers === undefined ? undefined : toBytes(nameServers),
+    devices: devices?.map(toBytes),
+    given: given?.map(toPath),
     identity,
   }
 }

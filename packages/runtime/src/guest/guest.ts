@@ -191,6 +191,12 @@ export interface WorldSpec {
   readonly cpus?: number
   /** Content of /etc/hosts. Default: the image's. */
   readonly hosts?: string
+  /** Content of /etc/resolv.conf. Default: the image's. */
+  readonly nameServers?: string
+  /** Device nodes of the agent's own `/dev` that it shows too, by their names below it. Default: none. */
+  readonly devices?: readonly string[]
+  /** What the host mounted below `/given` that it shows at the same path, read-only. Default: nothing. */
+  readonly given?: readonly string[]
   /** Its /etc/machine-id and /dev/sandlot-seed are those that the host mounted for the sandbox. Default: the image's, and an empty one. */
   readonly identity?: boolean
 }

@@ -8,10 +8,10 @@ import { LayerTree } from '../image/layer-tree.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 
 /** Counts up when the tree below changes. */
-const FORMAT = 3
+const FORMAT = 4
 const DIRECTORIES = [
   ...['proc', 'sys', 'dev', 'cg', 'run', 'stage', 'root', 'tmp', 'img'],
-  ...['gofer', 'disk', 'disk/main', 'disk/grade', 'identity'],
+  ...['gofer', 'disk', 'disk/main', 'disk/grade', 'identity', 'given'],
 ]
 const EPOCH = { uid: 0, gid: 0, mtimeSeconds: 0, mtimeNanoseconds: 0 }
 

@@ -1,6 +1,8 @@
 import type { Layer } from '../driver.ts'
+
 import type { DiskMount } from './disk-files.ts'
 import { IDENTITY_MOUNT } from './identity-image.ts'
+import { type LentNodes, lentDevices, lentMounts } from './lent.ts'
 
 /** The agent alone has them; the commands of a world get six at most (native/agent). */
 const AGENT_CAPABILITIES = [
@@ -38,8 +40,12 @@ export function bundleConfig(options: {
   readonly disks?: readonly DiskMount[]
   /** The image of what tells it from its copies. Default: it is never copied. */
   readonly identity?: string | undefined
+  /** The network namespace whose interfaces it takes over. Default: one of its own, with nothing in it. */
+  readonly networkNamespace?: string | undefined
+  /** What of the machine it is given. Default: nothing. */
+  readonly lent?: LentNodes | undefined
 }): object {
-  const { agentImage, emptyRoot, layers, disks = [], identity } = options
+  const { agentImage, emptyRoot, layers, disks = [], identity, networkNamespace, lent } = options
   return {
     ociVersion: '1.1.0',
     hostname: 'blank',
@@ -63,6 +69,7 @@ export function bundleConfig(options: {
       ...layers.map(({ path }, index) => imageMount(layerMountPoint(index), path)),
       ...(identity === undefined ? [] : [imageMount(IDENTITY_MOUNT, identity)]),
       ...diskMounts(disks, emptyRoot),
+      ...lentMounts(lent),
     ],
     annotations: {
       'dev.gvisor.spec.rootfs.type': 'erofs',
@@ -70,7 +77,11 @@ export function bundleConfig(options: {
       ...Object.assign({}, ...disks.map(diskHint)),
     },
     linux: {
-      namespaces: ['pid', 'ipc', 'uts', 'mount', 'network'].map((type) => ({ type })),
+      ...(lent ? { devices: lentDevices(lent) } : {}),
+      namespaces: [
+        ...['pid', 'ipc', 'uts', 'mount'].map((type) => ({ type })),
+        { type: 'network', ...(networkNamespace ? { path: networkNamespace } : {}) },
+      ],
     },
   }
 }

@@ -7,6 +7,7 @@ import {
   type SandboxSpec,
   type WorldAhead,
 } from '../driver.ts'
+import { lendGpus } from '../gpu/lend.ts'
 import type { Guest, WorldSpec } from '../guest/guest.ts'
 import { GuestError, GuestLost, GuestTimeout } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
@@ -14,6 +15,7 @@ import { layerMountPoint } from './bundle.ts'
 import type { GvisorContext } from './context.ts'
 import { configurationOf } from './identity.ts'
 import type { Instance } from './instance.ts'
+import { shownOf } from './lent.ts'
 import { sizesOf } from './sizing.ts'
 
 /** The limits of the cgroup of a sandbox that is not blank. */
@@ -69,7 +71,9 @@ export async function dress(
       if (mounting) await mounting
       // Before anything of the world lives that could take the port.
       if (spec.relayPort !== undefined) await instance.guest.relay.listen(spec.relayPort, wait)
-      if (!opened) await instance.guest.openWorld(worldSpec({ spec, mounted }, 'main'), wait)
+      if (opened) return
+      const given = await ofMachine(context, spec)
+      await instance.guest.openWorld({ ...worldSpec({ spec, mounted }, 'main'), ...given }, wait)
     }
     await Promise.all([
       // The longest, so the first to be asked for.
@@ -103,8 +107,20 @@ async function checkoutFailed(
   })
 }
 
+/** What its worlds show of the machine: whom to ask for names, and GPUs. */
+async function ofMachine(
+  { openNetworks, options }: GvisorContext,
+  { network, gpus }: SandboxSpec,
+): Promise<Partial<WorldSpec>> {
+  return {
+    ...(network ? { nameServers: await openNetworks.nameServers() } : {}),
+    ...(gpus ? shownOf(await lendGpus(options.gpus, gpus)) : {}),
+  }
+}
+
 /** Ends the episode's world for certain, then opens another. */
 export async function openGradeWorld(
+  context: GvisorContext,
   instance: Instance,
   grade: GradeWorldSpec,
   signal: AbortSignal,
@@ -116,7 +132,9 @@ export async function openGradeWorld(
     await endMain(guest, signal)
     const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
     const { mounted } = instance.state
-    await guest.openWorld(worldSpec({ spec, mounted }, grade.world, grade.shows), wait)
+    const given = await ofMachine(context, spec)
+    const world = worldSpec({ spec, mounted }, grade.world, grade.shows)
+    await guest.openWorld({ ...world, ...given }, wait)
   } catch (error) {
     if (error instanceof GuestLost) throw await sandboxGone(instance, error)
     throw error

@@ -6,6 +6,8 @@ import { DriverError } from '../driver.ts'
 import { AGENT_MEND, describeOld, fileRevision, GUEST_REVISION } from '../guest/revision.ts'
 import { acquireFileLock } from '../image/file-lock.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
+import { networkTag } from '../network/open/names.ts'
+import { OpenNetworks } from '../network/open/open-network.ts'
 import { Semaphore } from '../semaphore.ts'
 import { agentImage } from './agent-image.ts'
 import { HostHelper } from './helper.ts'
@@ -27,6 +29,7 @@ export class GvisorContext {
   readonly helper: HostHelper
   readonly cgroups: Cgroups
   readonly starts: Semaphore
+  readonly openNetworks: OpenNetworks
   /** Everything started or recovered and not yet gone. */
   readonly instances = new Map<string, Instance>()
   #ready: Promise<{ agentImage: string }> | undefined
@@ -45,6 +48,7 @@ export class GvisorContext {
     this.cgroups = cgroups
     this.helper = new HostHelper(options.helper)
     this.starts = new Semaphore(options.startsAtOnce)
+    this.openNetworks = new OpenNetworks(networkTag(options.stateDirectory), options.openNetwork)
   }
 
   /** A directory in which there is nothing; bundles name one as their root. */
@@ -74,6 +78,7 @@ export class GvisorContext {
 
   async dispose(): Promise<void> {
     await this.helper.close()
+    await this.openNetworks.dispose().catch(() => {})
     await this.cgroups.dispose()
     const { stateDirectory } = this.options
     const shared = [sandboxesDirectory, sharedRoot].map((path) => path(stateDirectory))

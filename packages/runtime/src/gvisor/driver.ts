@@ -20,6 +20,8 @@ import {
   type Usage,
   type Wait,
 } from '../driver.ts'
+import { lendGpus } from '../gpu/lend.ts'
+import { type MachineGpus, machineGpus } from '../gpu/machine-gpus.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import { unlessAborted } from '../unless-aborted.ts'
 import { inBatches } from './batches.ts'
@@ -90,14 +92,14 @@ export class GvisorDriver implements RuntimeDriver {
     checkSpec(spec)
     if (instance.checkpoint) return goOn(instance, { ...spec, checkpointable: true }, signal)
     const noPlace = diskMediumOf(spec.limits) === 'disk' && !instance.opened
-    if (spec.checkpointable || noPlace) throw needsColdStart(spec)
+    if (spec.checkpointable || spec.network || spec.gpus || noPlace) throw needsColdStart(spec)
     return dress(this.#context, instance, spec, { blank: true, signal })
   }
 
   async create(spec: SandboxSpec, wait: Wait = {}): Promise<Sandbox> {
     checkSpec(spec)
     const signal = wait.signal ?? never
-    const { layers } = spec
+    const { layers, network, gpus } = spec
     const { disks } = sizesOf(spec.limits)
     const identity = spec.checkpointable ? 'drawn' : undefined
     const instance = await launch(this.#context, {
@@ -105,6 +107,8 @@ export class GvisorDriver implements RuntimeDriver {
       limits: leafLimits(spec),
       disks,
       identity,
+      network,
+      gpus,
       ahead: false,
       signal,
     })
@@ -112,7 +116,7 @@ export class GvisorDriver implements RuntimeDriver {
   }
 
   async openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait: Wait = {}): Promise<void> {
-    await openGradeWorld(this.#living(sandbox), grade, wait.signal ?? never)
+    await openGradeWorld(this.#context, this.#living(sandbox), grade, wait.signal ?? never)
   }
 
   async checkpoint(
@@ -135,6 +139,14 @@ export class GvisorDriver implements RuntimeDriver {
 
   reconcile(options: ReconcileOptions): Promise<Reconciled> {
     return this.#reconciler.look(options)
+  }
+
+  gpus(): Promise<MachineGpus> {
+    return machineGpus(this.#context.options.gpus)
+  }
+
+  async gpuEnvironment(names: readonly string[]): Promise<Readonly<Record<string, string>>> {
+    return (await lendGpus(this.#context.options.gpus, names)).env
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {
@@ -178,7 +190,9 @@ export class GvisorDriver implements RuntimeDriver {
 /** For callers without a signal. */
 const never = new AbortController().signal
 
-function checkSpec({ layers, id }: SandboxSpec): void {
+function checkSpec({ layers, id, checkpointable, network, gpus }: SandboxSpec): void {
+  if (checkpointable && network) throw notSaved(id, 'an interface of its own')
+  if (checkpointable && gpus) throw notSaved(id, 'a GPU')
   if (layers.length > 0 && layers.length <= RUNTIME_LIMITS.layersMax) return
   throw new DriverError('create_failed', `sandbox ${id} has ${layers.length} layers`, {
     hint: `give it 1 to ${RUNTIME_LIMITS.layersMax}; join those of an image with more`,
@@ -189,6 +203,16 @@ function needsColdStart({ id }: SandboxSpec): DriverError {
   return new DriverError('unsupported', `sandbox ${id} can't be made of this blank`, {
     hint: 'use create: hot-mounted layers are lost to a checkpoint, and files on the disk have their place from the start',
   })
+}
+
+function notSaved(id: string, what: string): DriverError {
+  return new DriverError(
+    'unsupported',
+    `the memory of sandbox ${id} can’t be saved: it has ${what}`,
+    {
+      hint: 'leave out `checkpointable`, and start from an image or from files rather than from memory',
+    },
+  )
 }
 
 function usedUp({ hostId }: Blank): DriverError {

@@ -4,6 +4,7 @@ import type { Blank, CheckpointSource, Fate, Sandbox, Usage, WorldAhead } from '
 import type { ExecResult, Guest } from '../guest/guest.ts'
 import type { GuestLost } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
+import { linkBytes } from '../network/open/traffic.ts'
 import type { GvisorContext } from './context.ts'
 import { type DiskFiles, removeDiskNames } from './disk-files.ts'
 import { type EndEvidence, judgeFate, lastWords } from './fate.ts'
@@ -114,7 +115,9 @@ export class Instance {
 
   async usage(): Promise<Usage> {
     const [usage, diskBytes] = await Promise.all([this.leaf.usage(), this.#disk?.heldBytes() ?? 0])
-    return { ...usage, diskBytes }
+    if (!this.#state.owner?.spec.network) return { ...usage, diskBytes }
+    const { link } = this.#context.openNetworks.names(this.hostId)
+    return { ...usage, diskBytes, networkBytes: await linkBytes(link) }
   }
 
   async save(change: Partial<SandboxState>): Promise<void> {
@@ -154,7 +157,9 @@ export class Instance {
     // What can't be removed now is found again by its leaf when the next daemon recovers.
     const removed = empty && (await this.leaf.remove(RUNTIME_LIMITS.removeMs).catch(() => false))
     if (empty) await this.#context.helper.reap(this.#state.sentryPid).catch(() => {})
-    if (removed) {
+    // Also of a start that failed in its middle.
+    const apart = empty && (await this.#context.openNetworks.remove(this.hostId).catch(() => false))
+    if (removed && apart) {
       // Of a start that failed in its middle.
       await removeDiskNames(this.#context.options.dataDirectory, this.hostId).catch(() => {})
       await rm(this.paths.directory, { recursive: true, force: true }).catch(() => {})

@@ -3,13 +3,16 @@ import type { LeafLimits } from '../cgroup/cgroups.ts'
 import { type CheckpointSource, DriverError, type Layer } from '../driver.ts'
 import { attachGuest } from '../guest/attach.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
+import { run } from '../process/run.ts'
 import { bundleConfig } from './bundle.ts'
 import type { GvisorContext } from './context.ts'
 import { DiskFiles, makeDiskDirectories } from './disk-files.ts'
+import { gpuDriverRefused } from './gpu-driver.ts'
 import { HelperError, type Launched } from './helper.ts'
 import { nobody } from './identity.ts'
 import { type IdentitySource, makeIdentityImage } from './identity-image.ts'
 import { Instance } from './instance.ts'
+import { lendNodes } from './lent.ts'
 import { restoreMs } from './memory-time.ts'
 import { newHostId } from './paths.ts'
 import { runscFlags } from './runsc.ts'
@@ -23,6 +26,10 @@ export interface LaunchOptions {
   readonly disks?: SandboxSizes['disks']
   /** What tells it from its copies. Default: it is never copied. */
   readonly identity?: IdentitySource | undefined
+  /** It has an interface of its own. Default: it has none. */
+  readonly network?: 'open' | undefined
+  /** Names of GPUs that it is given. Default: none. */
+  readonly gpus?: readonly string[] | undefined
   /** Nobody waits for it: its world is prepared before it counts as started, so that a checkout is short; a restored one is held. */
   readonly ahead: boolean
   /** Restored from there instead of started. */
@@ -62,19 +69,22 @@ async function prepare(
   context: GvisorContext,
   instance: Instance,
   agentImage: string,
-  { layers, limits, disks = [], identity }: LaunchOptions,
+  { layers, limits, disks = [], identity, network, gpus }: LaunchOptions,
 ): Promise<void> {
   const { paths, leaf, hostId } = instance
   const { dataDirectory } = context.options
   await mkdir(paths.root, { recursive: true, mode: 0o700 })
   // The state comes before anything that could live: a later daemon finds the one by the other.
   await instance.save({})
+  const names = network && (await context.openNetworks.make(hostId, paths.directory))
   const config = bundleConfig({
     agentImage,
     emptyRoot: context.emptyDirectory,
     layers,
     disks: await makeDiskDirectories(dataDirectory, hostId, disks),
     identity: identity && paths.identity,
+    networkNamespace: names?.namespacePath,
+    lent: gpus && (await lendNodes(context.options.gpus, gpus)),
   })
   await Promise.all([
     leaf.create(limits),
@@ -139,9 +149,9 @@ async function launchUnlessAborted(
   { hostId, paths, leaf }: Instance,
   options: LaunchOptions,
 ): Promise<Launched> {
-  const { signal, checkpoint } = options
+  const { signal, checkpoint, network } = options
   const { runsc, stateDirectory, systrap } = context.options
-  const flags = runscFlags(stateDirectory, paths, systrap)
+  const flags = runscFlags(stateDirectory, paths, systrap, network ? 'sandbox' : 'none')
   const verb =
     checkpoint === undefined
       ? ['create']
@@ -150,7 +160,7 @@ async function launchUnlessAborted(
   const kill = () => void leaf.kill(RUNTIME_LIMITS.killMs).catch(() => false)
   signal.addEventListener('abort', kill, { once: true })
   try {
-    return await context.helper.launch({
+    const launched = await context.helper.launch({
       in: paths.input,
       out: paths.output,
       pipeBytes: RUNTIME_LIMITS.pipeBytes,
@@ -167,15 +177,30 @@ async function launchUnlessAborted(
         paths.pid,
         hostId,
       ],
-      start: checkpoint === undefined,
+      start: checkpoint === undefined && network === undefined,
       pidFile: paths.pid,
       controlSocket: paths.controlSocket,
       container: hostId,
       deadlineMs: startMs(options),
     })
+    if (network) await takeOverInterface(runsc, [...flags, 'start', hostId], signal)
+    return launched
   } finally {
     signal.removeEventListener('abort', kill)
   }
+}
+
+/** The runtime's own start looks at the namespace, and brings what it finds there into the sandbox. */
+async function takeOverInterface(
+  runsc: string,
+  argv: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { exitCode, stderr, problem } = await run(runsc, argv, {
+    timeoutMs: RUNTIME_LIMITS.startMs,
+    signal,
+  })
+  if (exitCode !== 0) throw new HelperError('start', stderr.trim() || problem || 'runsc failed')
 }
 
 function startMs({ checkpoint }: LaunchOptions): number {
@@ -185,6 +210,8 @@ function startMs({ checkpoint }: LaunchOptions): number {
 function startFailed(error: unknown, detail: string): DriverError {
   if (error instanceof DriverError) return error
   const log = error instanceof HelperError && error.log ? ` (${error.log.trim()})` : ''
+  const driver = gpuDriverRefused(log)
+  if (driver) return driver
   const reason = error instanceof Error ? error.message : String(error)
   return new DriverError('create_failed', `the sandbox did not start: ${reason}${log}`, {
     hint: 'run `sandlot doctor`; when it finds nothing, try again',

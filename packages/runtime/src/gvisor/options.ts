@@ -1,3 +1,5 @@
+import type { GpuSettings } from '../gpu/machine-gpus.ts'
+import type { OpenNetworkSettings } from '../network/open/open-network.ts'
 import type { SystrapOptions } from './runsc.ts'
 
 export interface GvisorOptions {
@@ -15,6 +17,9 @@ export interface GvisorOptions {
   /** For what is built once and kept: the agent's image. */
   readonly dataDirectory: string
   readonly systrap: SystrapOptions
+  readonly gpus: GpuSettings
+  /** For sandboxes with an interface of their own. */
+  readonly openNetwork: OpenNetworkSettings
   /**
    * Sandboxes started at one time. A start takes a tenth of a second of processor time and waits in between, so two for each
    * processor keep it at work; more only make each slower.

@@ -3,7 +3,9 @@ import { arch, availableParallelism, cpus, release, totalmem, type } from 'node:
 import { RUNSC_VERSIONS } from '@sandlot/protocol'
 import { detectCgroups } from '../cgroup/detect.ts'
 import type { ProbeFinding } from '../driver.ts'
+import { machineGpus } from '../gpu/machine-gpus.ts'
 import { AGENT_MEND, describeOld, fileRevision, GUEST_REVISION } from '../guest/revision.ts'
+import { probeOpenNetwork } from '../network/open/probe.ts'
 import { run } from '../process/run.ts'
 import { memoryKind } from './disk-files.ts'
 import type { GvisorOptions } from './options.ts'
@@ -31,6 +33,8 @@ export async function probeMachine(
     agent(options.agent),
     imageProgram('mmdebstrap', signal),
     imageProgram('skopeo', signal),
+    gpus(options.gpus),
+    probeOpenNetwork(options.openNetwork.addresses),
   ])
 }
 
@@ -88,6 +92,15 @@ async function agent(path: string): Promise<ProbeFinding> {
   const revision = await fileRevision(path).catch(() => 0)
   if (revision >= GUEST_REVISION) return found
   return finding('guest agent', false, describeOld(path, revision), AGENT_MEND)
+}
+
+/** Only sandboxes that ask for one need any. */
+async function gpus(settings: GvisorOptions['gpus']): Promise<ProbeFinding> {
+  const { devices, problems } = await machineGpus(settings)
+  const has = devices.map(({ name, model }) => `${name} (${model})`).join(', ') || 'none'
+  const found = [has, ...problems].join('; ')
+  const mend = 'make the CDI file anew: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml'
+  return { ...finding('GPUs', problems.length === 0, found, mend), required: false }
 }
 
 /** Only images of Debian, or of registries, need it. */

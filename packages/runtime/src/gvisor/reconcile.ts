@@ -42,6 +42,7 @@ export class Reconciler {
     signal?.throwIfAborted()
     const { removed, stuck } = await this.#removeStrays(signal)
     const dead = await this.#endDead(signal)
+    await this.#guardOpen()
     const unwanted = await this.#endUnwanted(isWanted)
     return { removed, stuck, dead, unwanted }
   }
@@ -77,6 +78,19 @@ export class Reconciler {
     this.#dead = new Set(empty.map(({ hostId }) => hostId))
     for (const instance of dead) await instance.end('lost', 'none of its processes was left')
     return dead.map(({ hostId }) => hostId)
+  }
+
+  /** Rules that somebody took away come back, or what they are for ends. */
+  async #guardOpen(): Promise<void> {
+    const all = [...this.#context.instances.values()]
+    const open = all.filter(({ state, ending }) => state.owner?.spec.network && !ending)
+    if (open.length === 0) return
+    try {
+      await this.#context.openNetworks.guard()
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      for (const instance of open) await instance.end('lost', why)
+    }
   }
 
   async #endUnwanted(isWanted: ReconcileOptions['isWanted']): Promise<readonly string[]> {

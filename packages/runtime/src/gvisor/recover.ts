@@ -71,7 +71,17 @@ async function recoverOne(
     return undefined
   }
   if (found !== 'adopted') await instance.end('lost', found.why)
+  else if (state.owner.spec.network) await guard(context, instance)
   return instance
+}
+
+/** Without the rules nothing would keep it from what no sandbox may reach. */
+async function guard({ openNetworks }: GvisorContext, instance: Instance): Promise<void> {
+  try {
+    await openNetworks.guard()
+  } catch (error) {
+    await instance.end('lost', error instanceof Error ? error.message : String(error))
+  }
 }
 
 /** Makes it ours again, or says why it can't be. */

@@ -16,6 +16,7 @@ export function runscFlags(
   stateDirectory: string,
   paths: SandboxPaths,
   systrap: SystrapOptions,
+  network: 'none' | 'sandbox' = 'none',
 ): readonly string[] {
   return [
     `--root=${paths.root}`,
@@ -24,7 +25,7 @@ export function runscFlags(
     '--log-format=json',
     `--panic-log=${paths.panicLog}`,
     '--platform=systrap',
-    '--network=none',
+    `--network=${network}`,
     '--ignore-cgroups',
     '--host-settings=ignore',
     '--control-rpc-stop-timeout=0',

@@ -34,6 +34,8 @@ const spec = z.strictObject({
   lifetimeMs: size.exactOptional(),
   checkpointable: z.boolean().exactOptional(),
   relayPort: size.exactOptional(),
+  network: z.literal('open').exactOptional(),
+  gpus: z.array(z.string()).exactOptional(),
 })
 const schema = z.strictObject({
   hostId: z.string(),

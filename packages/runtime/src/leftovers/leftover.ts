@@ -15,6 +15,8 @@ export const LEFTOVER_KINDS = [
   /** One leaf of a sandbox, all controllers together. */
   'cgroup',
   'mount',
+  /** A network namespace with the interface of one sandbox, or the rules for all of a driver. */
+  'network',
   /** A sandbox's own folder: state file, FIFOs, control socket, logs. */
   'directory',
   /** Names of writable layers on the disk, which only a start has. */

@@ -39,4 +39,8 @@ export const NETWORK_LIMITS = {
   settingsBytes: 2 ** 20,
   /** How long the machine's settings are taken as they were read. */
   settingsMs: 60_000,
+  /** Addresses drawn for a sandbox with an interface of its own until one is free. */
+  addressTries: 64,
+  /** One call of `ip` or `nft`. */
+  programMs: 10_000,
 } as const

@@ -5,6 +5,8 @@ export interface RunOptions {
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   readonly cwd?: string
+  /** What it reads on its standard input. Default: nothing. */
+  readonly input?: string
   /** The whole environment. Default: the system's usual PATH alone. */
   readonly env?: Readonly<Record<string, string>>
   /** Kept of each output; the rest is cut. Default 1 MiB. */
@@ -31,7 +33,7 @@ export async function run(
 ): Promise<RunOutcome> {
   const result = await execa(program, [...args], {
     reject: false,
-    stdin: 'ignore',
+    ...(options.input === undefined ? { stdin: 'ignore' } : { input: options.input }),
     timeout: options.timeoutMs,
     killSignal: 'SIGKILL',
     maxBuffer: options.outputBytesMax ?? 2 ** 20,

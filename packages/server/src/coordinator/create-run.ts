@@ -1,6 +1,7 @@
 import { newId, SandlotError } from '@sandlot/protocol'
 import { isSnapshotOf } from './ids.ts'
 import type { CreatedRun, RunRequest } from './port.ts'
+import { refuseNever } from './refuse-never.ts'
 import type { Registry } from './registry.ts'
 import { findRecord, type RunRecord, type StoredRecord, saveRecord } from './run-record.ts'
 import { dropRun } from './run-streams.ts'
@@ -39,15 +40,17 @@ export async function createRun(
 }
 
 async function wantedRecord(
-  { clock, imageDigest }: CoordinatorServices,
+  services: CoordinatorServices,
   project: string,
   request: RunRequest,
 ): Promise<RunRecord> {
+  const { clock, imageDigest } = services
   const digest = await imageDigest(request.from)
   if (digest === undefined) {
     throw new SandlotError('image_unknown', `there is no image ${request.from}`)
   }
   const specification = completeSpecification(request, digest)
+  await refuseNever(services, specification.resources)
   const id = newId('run')
   policyOf({ id, specification })
   return {

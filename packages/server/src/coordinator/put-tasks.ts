@@ -5,6 +5,7 @@ import type { LiveRun } from './live-run.ts'
 import type { OwnStart } from './own-starts.ts'
 import { type TaskTerms, taskTermsOf } from './own-terms.ts'
 import type { TaskRequest } from './port.ts'
+import { refuseNever } from './refuse-never.ts'
 import type { CoordinatorServices } from './services.ts'
 import { type CarriedTask, type StoredTask, taskDigest, taskSeed } from './task-store.ts'
 
@@ -19,14 +20,16 @@ interface Keyed {
  * nobody refers to.
  */
 export async function putTasks(
-  { imageDigest }: Pick<CoordinatorServices, 'imageDigest'>,
+  services: Pick<CoordinatorServices, 'imageDigest' | 'node'>,
   live: LiveRun,
   tasks: readonly TaskRequest[],
 ): Promise<{ added: number; known: number }> {
+  const { imageDigest } = services
   const { run } = live.actor
   const keyed: Keyed[] = []
   for (const task of tasks) {
     const terms = await taskTermsOf(live.record.specification, task, imageDigest)
+    await refuseNever(services, terms?.own?.resources)
     keyed.push({ task, terms, digest: taskDigest(task, terms?.identity) })
   }
   const fresh = unknownOf(run, keyed)

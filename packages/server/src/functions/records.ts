@@ -1,8 +1,12 @@
 /** What is kept of queues. */
-import { networkPolicy, QUEUE_KINDS, queueResult, taskError } from '@sandlot/protocol'
+import {
+  completeResourcesSchema,
+  networkPolicy,
+  QUEUE_KINDS,
+  queueResult,
+  taskError,
+} from '@sandlot/protocol'
 import { z } from 'zod'
-
-const range = z.object({ request: z.number(), limit: z.number() })
 
 /** A function with every default filled in. */
 export const functionRecord = z.object({
@@ -11,7 +15,7 @@ export const functionRecord = z.object({
   label: z.string(),
   /** Id of an image; null: the daemon's own. */
   image: z.string().nullable(),
-  resources: z.object({ cpu: range, memory: range, disk: z.number(), pids: z.number() }),
+  resources: completeResourcesSchema,
   env: z.record(z.string(), z.string()),
   network: networkPolicy,
   timeoutMs: z.number(),

@@ -32,7 +32,9 @@ export function endedOf(
       ...how.fate.usage,
       // Of one that died alone the host knows what was on its disk.
       diskBytes: Math.max(how.diskBytes, how.fate.usage.diskBytes),
-      networkBytes: how.networkBytes ?? record.networkBytes ?? 0,
+      // What went by an interface of its own the kernel counted, and the rest this daemon.
+      networkBytes:
+        (how.networkBytes ?? record.networkBytes ?? 0) + (how.fate.usage.networkBytes ?? 0),
     },
   }
 }

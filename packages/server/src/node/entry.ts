@@ -3,6 +3,7 @@ import type { PinnedImage, Sandbox, SandboxNetwork } from '@sandlot/runtime'
 import type { NetworkJournal } from './network-journal.ts'
 import type { OwnershipRecord } from './ownership.ts'
 import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
+import type { TakenRoom } from './room.ts'
 
 /**
  * A sandbox as its node sees it.
@@ -84,7 +85,7 @@ export class Entry {
   /** It was opened: a grader may have run. */
   gradeOpened = false
   readonly flags = new Set<Flag>()
-  room: Disposable | undefined
+  room: TakenRoom | undefined
   /** Its image cannot be removed meanwhile. */
   pinned: PinnedImage | undefined
   #busy: Promise<void> | undefined

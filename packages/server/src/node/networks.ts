@@ -1,5 +1,5 @@
 import type { Clock } from '@sandlot/engine'
-import { NETWORK_PHASES, type NetworkPhase } from '@sandlot/protocol'
+import { NETWORK_PHASES, type NetworkPhase, relayPolicy } from '@sandlot/protocol'
 import {
   allowsAnything,
   type MachineNetwork,
@@ -37,7 +37,7 @@ export function hasNetwork({
   return (
     wayOut === true ||
     model !== undefined ||
-    NETWORK_PHASES.some((phase) => allowsAnything(network[phase] ?? 'none'))
+    NETWORK_PHASES.some((phase) => allowsAnything(relayPolicy(network, phase)))
   )
 }
 
@@ -55,7 +55,7 @@ export async function openNetwork(
     sandbox.guest,
     {
       machine: parts.network,
-      policy: record.network[record.phase] ?? 'none',
+      policy: relayPolicy(record.network, record.phase),
       world: entry.gradeOpened ? 'grade' : 'main',
       spentBytes: entry.networkBytes,
       onNews,
@@ -141,5 +141,5 @@ export async function enterPhase(
     await parts.ownership.put(entry.record)
     entry.journal?.policyChanged(phase)
   }
-  await network.enter(entry.record.network[phase] ?? 'none', world)
+  await network.enter(relayPolicy(entry.record.network, phase), world)
 }

@@ -21,6 +21,7 @@ import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
+import { GpuRoom } from './gpu-room.ts'
 import { openGradeWorld } from './grade-world.ts'
 import { usageNow } from './last-look.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
@@ -113,7 +114,7 @@ export class Node implements NodePort {
   static async open(options: NodeOptions): Promise<Node> {
     const { engine, driver, clock, log, checkpoints } = options
     const creations = new Creations(options.creationsMax)
-    const room = new Room(options.room, new DiskRoom(driver))
+    const room = new Room(options.room, new DiskRoom(driver), new GpuRoom(driver))
     const idleProcessors = watchIdleProcessors()
     const parts = { driver, creations, checkpoints, room, clock, log, idleProcessors }
     const pool = new SandboxPool({ ...parts, settings: options.pool })
@@ -259,9 +260,9 @@ export class Node implements NodePort {
   }
 
   async capacity(resources: Resources): Promise<NodeCapacity> {
-    // Without any disk there is room for none that needs it.
-    await this.room.disk.measure().catch(() => {})
+    await this.room.measure(resources)
     return {
+      ...this.room.never(resources),
       node: this.node,
       sandboxes: this.room.count(resources, 'all'),
       free: this.room.count(resources, 'free'),

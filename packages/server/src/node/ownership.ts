@@ -1,10 +1,9 @@
 import type { Engine } from '@sandlot/engine'
-import { NETWORK_PHASES, phaseNetwork } from '@sandlot/protocol'
+import { completeResourcesSchema, NETWORK_PHASES, phaseNetwork } from '@sandlot/protocol'
 import { z } from 'zod'
 import { encodeJson } from '../json.ts'
 import { kvRecords } from '../kv-records.ts'
 
-const range = z.object({ request: z.number(), limit: z.number() })
 const texts = z.record(z.string(), z.string())
 
 /** Who wants a sandbox, and what it was made of: `kv sandbox/<id>`. */
@@ -15,7 +14,7 @@ export const ownershipRecord = z.object({
   owner: z.string(),
   epoch: z.number(),
   image: z.string(),
-  resources: z.object({ cpu: range, memory: range, disk: z.number(), pids: z.number() }),
+  resources: completeResourcesSchema,
   /** The image's and the owner's together. */
   env: texts,
   workdir: z.string(),

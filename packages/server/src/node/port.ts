@@ -283,6 +283,8 @@ export interface NodeExecEnd {
 
 export interface NodeCapacity {
   readonly node: string
+  /** Why it can never have any such sandbox: it lacks the GPUs. */
+  readonly never?: string
   /** All together, if nothing else ran. */
   readonly sandboxes: number
   /** On top of what runs now. */

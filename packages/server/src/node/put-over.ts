@@ -28,6 +28,8 @@ export async function putOver(
 }
 
 /** What the driver is told of it. */
-export function specFor({ record, pinned }: Entry): SandboxSpec {
-  return specOf(record, pinned?.image.layers ?? [])
+export function specFor({ record, pinned, room }: Entry): SandboxSpec {
+  const gpus = room?.gpus ?? []
+  const spec = specOf(record, pinned?.image.layers ?? [])
+  return gpus.length > 0 ? { ...spec, gpus } : spec
 }

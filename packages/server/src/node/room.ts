@@ -2,6 +2,7 @@ import { formatSize, type Resources, SandlotError } from '@sandlot/protocol'
 import { promisedDiskBytes } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { DiskRoom } from './disk-room.ts'
+import type { GpuRoom, HeldGpus } from './gpu-room.ts'
 
 /** What a node has for sandboxes. Requests are counted against it, limits are not. */
 export interface RoomSize {
@@ -15,6 +16,17 @@ interface Need extends RoomSize {
   readonly diskBytes: number
 }
 
+/** Room of one sandbox, until disposed. */
+export interface TakenRoom extends Disposable {
+  /** Names of the GPUs that it has to itself. */
+  readonly gpus: readonly string[]
+}
+
+interface RoomWait {
+  readonly waitMs: number
+  readonly signal: AbortSignal
+}
+
 const NOTHING: Need = { cpus: 0, memoryBytes: 0, sandboxes: 0, diskBytes: 0 }
 
 interface Waiting {
@@ -26,15 +38,17 @@ interface Waiting {
 export class Room {
   readonly size: RoomSize
   readonly disk: DiskRoom
+  readonly gpus: GpuRoom
   #used = NOTHING
   readonly #waiting: Waiting[] = []
   #closed: string | undefined
   /** Told whenever another amount of it is used. */
   onUse: (() => void) | undefined
 
-  constructor(size: RoomSize, disk: DiskRoom) {
+  constructor(size: RoomSize, disk: DiskRoom, gpus: GpuRoom) {
     this.size = size
     this.disk = disk
+    this.gpus = gpus
   }
 
   get used(): Need {
@@ -61,10 +75,23 @@ export class Room {
    * @throws SandlotError `capacity` when there is none within `waitMs`; `invalid_request` when there never will be. DriverError
    * `unsupported` for a disk where there is none
    */
-  async take(
-    resources: Resources,
-    options: { readonly waitMs: number; readonly signal: AbortSignal },
-  ): Promise<Disposable> {
+  async take(resources: Resources, options: RoomWait): Promise<TakenRoom> {
+    const { gpu } = resources
+    if (gpu === undefined) return withGpus(await this.#take(resources, options))
+    // First what is scarce: who waits for it keeps nobody from the rest.
+    const { waitMs, signal } = options
+    const askedAtMs = performance.now()
+    const gpus = await this.gpus.take(gpu, options)
+    try {
+      const leftMs = Math.max(0, waitMs - (performance.now() - askedAtMs))
+      return withGpus(await this.#take(resources, { waitMs: leftMs, signal }), gpus)
+    } catch (error) {
+      gpus[Symbol.dispose]()
+      throw error
+    }
+  }
+
+  async #take(resources: Resources, options: RoomWait): Promise<Disposable> {
     const need = needOf(resources)
     if (need.diskBytes > 0) await this.disk.measure()
     this.#checkEver(need)
@@ -83,17 +110,30 @@ export class Room {
   }
 
   /** Takes room for a sandbox that is there already, also beyond the size. */
-  occupy(resources: Resources): Disposable {
+  occupy(resources: Resources, gpus: readonly string[] = []): TakenRoom {
     const need = needOf(resources)
     this.#use(need, 1)
     let given = true
-    return {
+    const room = {
       [Symbol.dispose]: () => {
         if (given) this.#use(need, -1)
         given = false
         this.#admit()
       },
     }
+    return withGpus(room, gpus.length > 0 ? this.gpus.occupy(gpus) : undefined)
+  }
+
+  /** Looks at what of the machine changes by itself. Without any disk there is room for none that needs it. */
+  async measure({ gpu }: Resources): Promise<void> {
+    await this.disk.measure().catch(() => {})
+    if (gpu) await this.gpus.measure().catch(() => {})
+  }
+
+  /** Why there never is room for one of these resources, by what was measured. */
+  never({ gpu }: Resources): { readonly never?: string } {
+    const never = gpu && this.gpus.never(gpu)
+    return never === undefined ? {} : { never }
   }
 
   /** How many sandboxes of these resources there is room for, in all or on top of what is used. By the disk as last measured. */
@@ -108,6 +148,7 @@ export class Room {
       of(this.size.memoryBytes, used.memoryBytes, need.memoryBytes),
       of(this.disk.bytes, used.diskBytes, need.diskBytes),
       this.size.sandboxes - used.sandboxes,
+      resources.gpu ? this.gpus.count(resources.gpu, what) : Number.POSITIVE_INFINITY,
     )
     return Math.max(0, fit)
   }
@@ -212,6 +253,16 @@ export class Room {
     }
     const said = new Intl.ListFormat('en').format(taken)
     return new SandlotError('capacity', `no room for another sandbox: ${said} are taken`)
+  }
+}
+
+function withGpus(room: Disposable, gpus?: HeldGpus): TakenRoom {
+  return {
+    gpus: gpus?.names ?? [],
+    [Symbol.dispose]: () => {
+      room[Symbol.dispose]()
+      gpus?.[Symbol.dispose]()
+    },
   }
 }
 

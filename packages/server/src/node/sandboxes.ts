@@ -15,6 +15,7 @@ import type { Endings } from './endings.ts'
 import { Entry, type Stop } from './entry.ts'
 import { diskUse } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
+import { lendGpus } from './lend-gpus.ts'
 import { SandboxMemory } from './memory.ts'
 import { closeJournal, type NetworkParts, reopenNetwork } from './networks.ts'
 import type { News } from './news.ts'
@@ -134,7 +135,7 @@ export class NodeSandboxes {
   /** Takes over a sandbox that an earlier daemon left. */
   adopt(record: OwnershipRecord, sandbox: Sandbox, pinned: PinnedImage | undefined): void {
     const entry = this.#adopted(record, pinned)
-    entry.room = this.#parts.room.occupy(record.resources)
+    entry.room = this.#parts.room.occupy(record.resources, sandbox.spec.gpus)
     this.#found(entry, sandbox)
   }
 
@@ -178,6 +179,7 @@ export class NodeSandboxes {
       await endings.forget(entry.id)
       await putOver(images, entry, request)
       entry.room = await room.take(request.resources, { waitMs: request.waitMs ?? 0, signal })
+      await lendGpus(this.#parts, entry)
       const startedMs = clock.now()
       const origin = await bringUp(this.#parts, entry, request)
       entry.createMs = clock.now() - startedMs

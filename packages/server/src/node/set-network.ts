@@ -1,4 +1,10 @@
-import { type NetworkInForce, type NetworkPolicy, SandlotError } from '@sandlot/protocol'
+import {
+  isOpenNetwork,
+  type NetworkInForce,
+  type NetworkPolicy,
+  relayPolicy,
+  SandlotError,
+} from '@sandlot/protocol'
 import { limitsInForce, NETWORK_LIMITS, type Sandbox } from '@sandlot/runtime'
 import type { Entry } from './entry.ts'
 import { goneError, pausedError } from './lend.ts'
@@ -70,6 +76,13 @@ export function networkInForce(entry: Entry): NetworkInForce {
 function settable(entry: Entry): Sandbox {
   const { sandbox } = running(entry)
   const { owner } = entry.record
+  if (isOpenNetwork(entry.record.network)) {
+    throw new SandlotError(
+      'network_unchanged',
+      `the sandbox ${entry.id} has an open network, by an interface that it was created with`,
+      { hint: 'Create another sandbox with the policy that it should have.' },
+    )
+  }
   if (owner === CLIENT) return sandbox
   throw new SandlotError(
     'network_unchanged',
@@ -101,7 +114,7 @@ async function takeBack(parts: NetworkParts, entry: Entry, before: OwnershipReco
   const { network } = entry
   try {
     await put(parts, entry, { ...before, ...(network ? { wayOut: true as const } : {}) })
-    await network?.enter(before.network[before.phase] ?? 'none', 'main')
+    await network?.enter(relayPolicy(before.network, before.phase), 'main')
   } catch (error) {
     parts.log.error({ err: error, sandbox: entry.id }, 'the network of a sandbox is closed')
     await entry.closeNetwork()

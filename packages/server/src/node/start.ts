@@ -1,4 +1,4 @@
-import type { Resources, SandboxOrigin } from '@sandlot/protocol'
+import { isOpenNetwork, type Resources, type SandboxOrigin } from '@sandlot/protocol'
 import {
   type Blank,
   DriverError,
@@ -48,7 +48,8 @@ export async function startSandbox(
   const late = AbortSignal.timeout(SERVER_LIMITS.createMs + transferMs)
   const signal = AbortSignal.any([aborted, late])
   if (memory) return await fromMemory(starter, spec, memory, signal)
-  const blank = spec.checkpointable ? undefined : starter.pool.take(spec)
+  const isOfItsOwn = spec.checkpointable || spec.network || spec.gpus
+  const blank = isOfItsOwn ? undefined : starter.pool.take(spec)
   const dressed = await checkout(starter, blank, spec, signal)
   if (dressed) return { sandbox: dressed, origin: 'pool' }
   return await startCold(starter, spec, signal)
@@ -121,6 +122,7 @@ export function specOf(record: OwnershipRecord, layers: SandboxSpec['layers']): 
     detachedMs: record.keepWarmMs ?? SERVER_LIMITS.detachedMs,
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),
     ...(hasNetwork(record) ? { relayPort: NETWORK_LIMITS.port } : {}),
+    ...(isOpenNetwork(record.network) ? { network: 'open' } : {}),
     ...(record.checkpointable ? { checkpointable: true } : {}),
   }
 }

@@ -1,4 +1,11 @@
-import { KEEP_WARM_DEFAULT_MS, newId, type SandboxView, SandlotError } from '@sandlot/protocol'
+import {
+  KEEP_WARM_DEFAULT_MS,
+  type NetworkChoice,
+  newId,
+  type PhaseNetwork,
+  type SandboxView,
+  SandlotError,
+} from '@sandlot/protocol'
 import type { Call, Handlers } from '../http/call.ts'
 import { pageOf } from '../http/page.ts'
 import { idFromKey } from '../id-from-key.ts'
@@ -50,13 +57,20 @@ async function create(
       keepWarmMs: body.keepWarm ?? KEEP_WARM_DEFAULT_MS,
       ...(body.lifetime === undefined ? {} : { lifetimeMs: body.lifetime }),
       ...(body.tags ? { tags: body.tags } : {}),
-      ...(body.network === undefined ? {} : { network: { agent: body.network } }),
+      ...(body.network === undefined ? {} : { network: phasesOf(body.network) }),
       ...(body.checkpointable ? { checkpointable: true } : {}),
     })
     return liveView(entry)
   } finally {
     call.signal.removeEventListener('abort', onGone)
   }
+}
+
+/** A sandbox of no run is always in the phase `agent`. */
+function phasesOf(network: NetworkChoice): PhaseNetwork {
+  return network === 'open'
+    ? { setup: network, agent: network, grade: network }
+    : { agent: network }
 }
 
 /** Those that live, oldest first; with `state=stopped` those that ended lately. */
@@ -84,7 +98,9 @@ async function get(node: Node, call: Call<'getSandbox'>, nowMs: number): Promise
     const usage = await node.usage(entry)
     return {
       ...liveView(entry),
-      ...(usage ? { usage: { ...usage, networkBytes: entry.networkBytes } } : {}),
+      ...(usage
+        ? { usage: { ...usage, networkBytes: entry.networkBytes + (usage.networkBytes ?? 0) } }
+        : {}),
     }
   }
   return endedView(findEnding(node, id, call.caller.project, nowMs))

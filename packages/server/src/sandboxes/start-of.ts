@@ -49,7 +49,7 @@ export function startOf({ image, resources, memory }: StartPoint, wishes: StartW
 /** The limits are part of what was saved. */
 function refuseOthers(memory: SavedMemory, wished: SandboxCreate['resources']): void {
   for (const [name, value] of Object.entries(wished ?? {})) {
-    const fixed: unknown = memory.resources[name as keyof Resources]
+    const fixed: unknown = (memory.resources as Resources)[name as keyof Resources]
     if (value === undefined || isDeepStrictEqual(value, fixed)) continue
     throw new SandlotError(
       'invalid_request',

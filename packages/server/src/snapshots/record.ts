@@ -1,7 +1,5 @@
-import { restoreCommand, SNAPSHOT_KINDS, tags } from '@sandlot/protocol'
+import { completeResourcesSchema, restoreCommand, SNAPSHOT_KINDS, tags } from '@sandlot/protocol'
 import { z } from 'zod'
-
-const range = z.object({ request: z.number(), limit: z.number() })
 
 /** What a restore needs beside the files of the checkpoint. */
 export const memoryRecord = z.object({
@@ -9,7 +7,7 @@ export const memoryRecord = z.object({
   checkpoint: z.string(),
   /** The image below it: what was written since is part of the memory. */
   below: z.string(),
-  resources: z.object({ cpu: range, memory: range, disk: z.number(), pids: z.number() }),
+  resources: completeResourcesSchema,
   runtime: z.string(),
   cpuFeatures: z.string(),
   /** What commands see in the sandbox that it was taken of. */

@@ -10,6 +10,7 @@ import { until } from '../../testing/until.ts'
 import { Checkpoints } from '../checkpoints.ts'
 import { Creations } from '../creations.ts'
 import { DiskRoom } from '../disk-room.ts'
+import { GpuRoom } from '../gpu-room.ts'
 import { Room } from '../room.ts'
 import { type MemoryAhead, type PoolSettings, SandboxPool } from './pool.ts'
 
@@ -31,7 +32,11 @@ async function openPool({ settings, ...given }: Given = {}) {
   const { path } = stack.use(await temporaryDirectory())
   const driver = new FakeDriver({ capabilities: { memorySnapshot: true }, ...options })
   const checkpoints = new Checkpoints(path)
-  const room = new Room({ cpus: 64, memoryBytes, sandboxes: 100 }, new DiskRoom(driver))
+  const room = new Room(
+    { cpus: 64, memoryBytes, sandboxes: 100 },
+    new DiskRoom(driver),
+    new GpuRoom(driver),
+  )
   const clock = createManualClock()
   const pool = new SandboxPool({
     ...{ driver, checkpoints, room, clock, idleProcessors },

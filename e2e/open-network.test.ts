@@ -1,0 +1,155 @@
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { pythonImage, whyNoGvisor } from '@sandlot/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { RealDaemon } from './harness/daemon.ts'
+import { Internet, MACHINE, OUTSIDE, PORTS } from './harness/internet/internet.ts'
+import { python } from './harness/shells.ts'
+
+const commandLine = fileURLToPath(new URL('../packages/cli/src/main.ts', import.meta.url))
+
+/** Prints which of the addresses answer, by TCP and by UDP. */
+function reach(addresses: readonly string[], port: number = PORTS.tcp): readonly string[] {
+  return python(`
+import json, socket, threading
+answers = {}
+def tcp(host):
+    try:
+        with socket.create_connection((host, ${port}), 3) as s: answers[f'tcp {host}'] = s.recv(100).decode()
+    except OSError: pass
+def udp(host):
+    try:
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(3)
+        s.sendto(b'ping', (host, ${PORTS.udp})); answers[f'udp {host}'] = s.recv(100).decode()
+    except OSError: pass
+threads = [threading.Thread(target=f, args=(host,)) for host in ${JSON.stringify(addresses)} for f in (tcp, udp)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(json.dumps(answers))`)
+}
+
+const OWN_ADDRESS = python(`
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('${OUTSIDE.public}', 9)); print(s.getsockname()[0])`)
+
+/** Listens on every address, and returns when it does. */
+const SERVE = python(`
+import os, socket
+s = socket.socket(); s.bind(('0.0.0.0', ${PORTS.tcp})); s.listen()
+if os.fork() == 0:
+    os.setsid()
+    for fd in (0, 1, 2): os.close(fd)
+    while True: s.accept()[0].sendall(b'never to be seen')
+print(socket.create_connection(('127.0.0.1', ${PORTS.tcp}), 5).recv(100).decode())`)
+
+const NAMES = python(`
+import socket
+print(socket.getaddrinfo('anything.example', 80, socket.AF_INET)[0][4][0])
+print(open('/etc/resolv.conf').read())
+try: socket.create_connection(('2001:db8::1', 80), 2); print('reached')
+except OSError: print('no IPv6')`)
+
+const lacking = await whyNoGvisor()
+
+describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
+  let internet: Internet
+  let daemon: RealDaemon
+  let image: string
+
+  beforeAll(async () => {
+    image = (await pythonImage()).id
+    internet = await Internet.open()
+    const environment = { SANDLOT_OPEN_NAME_SERVERS: OUTSIDE.nameServer }
+    const networkNamespace = internet.machine
+    daemon = await RealDaemon.start({ pool: 0, networkNamespace, environment })
+  })
+  afterAll(async () => {
+    await daemon?.close()
+    const tables = await internet?.run(['nft', 'list', 'tables'])
+    await internet?.close()
+    expect(namespaces()).toEqual([])
+    expect(tables).not.toContain('sandlot')
+  })
+
+  async function sandlot(...argv: string[]): Promise<string> {
+    const node = [process.execPath, '--disable-warning=ExperimentalWarning', commandLine]
+    return (await internet.run([...node, ...argv], daemon.environment)).trim()
+  }
+  async function create(...options: string[]): Promise<string> {
+    return await sandlot('sandbox', 'create', '--from', image, '--open-network', ...options)
+  }
+  async function said(id: string, command: readonly string[]): Promise<string> {
+    return await sandlot('sandbox', 'exec', id, '--', ...command)
+  }
+
+  test('reaches public addresses by TCP, UDP and by name, and no other', async () => {
+    const id = await create()
+    const everywhere = [
+      OUTSIDE.public,
+      ...OUTSIDE.assigned,
+      ...OUTSIDE.nowhere,
+      ...MACHINE,
+      '100.121.0.1',
+    ]
+    // They are there for whoever may reach them: the machine itself.
+    const seen = JSON.parse(await internet.run(reach([OUTSIDE.public, ...OUTSIDE.assigned])))
+    expect(Object.keys(seen)).toHaveLength(2 * (1 + OUTSIDE.assigned.length))
+    expect(JSON.parse(await said(id, reach(everywhere)))).toEqual({
+      [`tcp ${OUTSIDE.public}`]: `hello ${MACHINE[0]}`,
+      [`udp ${OUTSIDE.public}`]: `hello ping ${MACHINE[0]}`,
+    })
+    const names = await said(id, NAMES)
+    expect(names).toContain(OUTSIDE.public)
+    expect(names).toContain(`nameserver ${OUTSIDE.nameServer}`)
+    expect(names).toContain('no IPv6')
+    expect(await said(id, ['sh', '-c', 'env'])).not.toMatch(/proxy/i)
+    const { usage, network, origin } = JSON.parse(await sandlot('sandbox', 'show', id))
+    expect(usage.networkBytes).toBeGreaterThan(500)
+    expect(network.allows.agent).toBe('open')
+    expect(origin).toBe('cold')
+    await sandlot('sandbox', 'stop', id)
+    expect(namespaces()).toEqual([])
+  })
+
+  test('reaches neither the daemon’s API, by any address, nor another sandbox; nor is it reached', async () => {
+    const [one, other] = await Promise.all([create(), create()])
+    const port = Number(new URL(daemon.url).port)
+    expect(
+      JSON.parse(await said(one, reach(['127.0.0.1', ...MACHINE, '100.121.0.1'], port))),
+    ).toEqual({})
+    const address = await said(other, OWN_ADDRESS)
+    expect(address).toMatch(/^100\.121\./)
+    expect(await said(other, SERVE)).toBe('never to be seen')
+    expect(JSON.parse(await said(one, reach([address])))).toEqual({})
+    expect(JSON.parse(await internet.run(reach([address])))).toEqual({})
+    await Promise.all([one, other].map((id) => sandlot('sandbox', 'stop', id)))
+  })
+
+  test('is refused by name what it can’t be', async () => {
+    const refused = (options: string[]) => create(...options).then(String, ({ stderr }) => stderr)
+    expect(await refused(['--checkpointable'])).toMatch(/interface of its own/)
+    expect(await refused(['--allow', 'a.example'])).toMatch(/--open-network/)
+  })
+
+  test('after a kill of the daemon it reaches on, and goes with its namespace', async () => {
+    const [kept, lost] = await Promise.all([create(), create()])
+    await daemon.kill()
+    await daemon.start()
+    expect(JSON.parse(await said(kept, reach([OUTSIDE.public, '10.9.0.1', ...MACHINE])))).toEqual({
+      [`tcp ${OUTSIDE.public}`]: `hello ${MACHINE[0]}`,
+      [`udp ${OUTSIDE.public}`]: `hello ping ${MACHINE[0]}`,
+    })
+    await daemon.kill()
+    await daemon.killSandbox(lost)
+    await daemon.start()
+    expect(namespaces()).toHaveLength(1)
+    await sandlot('sandbox', 'stop', kept)
+    expect(namespaces()).toEqual([])
+  })
+})
+
+/** Those of sandboxes; the machine's other daemons have none with such an interface. */
+function namespaces(): readonly string[] {
+  return readdirSync('/run/netns').filter((name) => name.startsWith('sandlot-'))
+}
+
+if (lacking !== '') test.skip(`skipped: ${lacking}`, () => {})

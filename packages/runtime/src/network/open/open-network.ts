@@ -1,0 +1,186 @@
+import { randomInt } from 'node:crypto'
+import { access, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import ipaddr from 'ipaddr.js'
+import { DriverError } from '../../driver-error.ts'
+import { run } from '../../process/run.ts'
+import { NETWORK_LIMITS } from '../limits.ts'
+import { openNameServers } from './name-servers.ts'
+import { type OpenNames, openNames, tableName } from './names.ts'
+import { rulesText } from './rules.ts'
+
+export interface OpenNetworkSettings {
+  /** IPv4 network that the sandboxes have their addresses of; nothing else on the machine uses it. */
+  readonly addresses: string
+  /** Whom sandboxes ask for names. Default: those of the machine that are public. */
+  readonly nameServers?: readonly string[]
+}
+
+export const FORWARD_MEND = 'sysctl -w net.ipv4.ip_forward=1'
+const HINT = 'run `sandlot doctor`: its line `open network` says what this machine lacks'
+
+/**
+ * Real interfaces for sandboxes. Each has a network namespace of its own with one end of a pair; what goes through the other end
+ * is filtered on the machine's side, and leaves under the machine's address. The kernel's table of routes says who has which address.
+ */
+export class OpenNetworks {
+  readonly #tag: string
+  readonly #settings: OpenNetworkSettings
+  #loaded: Promise<void> | undefined
+
+  constructor(tag: string, settings: OpenNetworkSettings) {
+    this.#tag = tag
+    this.#settings = settings
+  }
+
+  names(hostId: string): OpenNames {
+    return openNames(this.#tag, hostId)
+  }
+
+  /** Content of /etc/resolv.conf. */
+  async nameServers(): Promise<string> {
+    const servers = await openNameServers(this.#settings.nameServers)
+    return servers.map((server) => `nameserver ${server}\n`).join('')
+  }
+
+  /**
+   * The rules are in force, also where somebody has taken them away meanwhile, such as a firewall that was loaded anew. Fails with
+   * `unsupported` where the machine can't.
+   */
+  async guard(): Promise<void> {
+    const loaded = await this.#loaded?.then(
+      () => areRulesThere(this.#tag),
+      () => false,
+    )
+    if (!loaded) this.#loaded = this.#load()
+    await this.#loaded
+  }
+
+  /**
+   * Makes the namespace of a sandbox, and in it the interface that the runtime takes over. `directory` is the sandbox's own. Fails with
+   * `unsupported` where the machine can't; what was begun is removed by `remove`.
+   */
+  async make(hostId: string, directory: string): Promise<OpenNames> {
+    await this.guard()
+    const names = this.names(hostId)
+    const { gateway, pick } = addressesOf(this.#settings.addresses)
+    await this.#batch(join(directory, 'network.host'), [
+      `netns add ${names.namespace}`,
+      `link add ${names.link} type veth peer name eth0 netns ${names.namespace}`,
+      `link set ${names.link} addrgenmode none alias ${names.namespace}`,
+      `addr add ${gateway}/32 dev ${names.link}`,
+      `link set ${names.link} up`,
+    ])
+    const address = await this.#takeAddress(names.link, pick)
+    const inside = [
+      'link set lo up',
+      'link set eth0 addrgenmode none',
+      `addr add ${address}/32 dev eth0`,
+      'link set eth0 up',
+      `route add ${gateway} dev eth0 scope link`,
+      `route add default via ${gateway} dev eth0`,
+    ]
+    await this.#batch(join(directory, 'network.inside'), inside, ['-n', names.namespace])
+    return names
+  }
+
+  /** Of one sandbox; idempotent. False: something of it is still there. */
+  async remove(hostId: string): Promise<boolean> {
+    return await removeInterface(this.names(hostId))
+  }
+
+  /** Takes the rules away, where there are any. */
+  async dispose(): Promise<void> {
+    if (this.#loaded === undefined) return
+    await this.#loaded.catch(() => {})
+    await removeRules(this.#tag)
+  }
+
+  /** The route is the claim: a second one to the same address is refused. */
+  async #takeAddress(link: string, pick: () => string): Promise<string> {
+    let said = ''
+    for (let tries = 0; tries < NETWORK_LIMITS.addressTries; tries++) {
+      const address = pick()
+      const { exitCode, stderr } = await ip(['route', 'add', `${address}/32`, 'dev', link])
+      if (exitCode === 0) return address
+      said = stderr
+      if (!/file exists/i.test(stderr)) break
+    }
+    throw failed(`no address of ${this.#settings.addresses} could be had: ${said.trim()}`)
+  }
+
+  async #batch(file: string, lines: readonly string[], options: readonly string[] = []) {
+    await writeFile(file, `${lines.join('\n')}\n`, { mode: 0o600 })
+    const { exitCode, stderr, problem } = await ip([...options, '-batch', file])
+    if (exitCode !== 0) throw failed(stderr.trim().split('\n')[0] || problem || 'ip failed')
+  }
+
+  async #load(): Promise<void> {
+    if (!(await forwards())) throw failed(`this machine passes no packets on: ${FORWARD_MEND}`)
+    const rules = rulesText(this.#tag, this.#settings.addresses)
+    const { exitCode, stderr, problem } = await run('nft', ['-f', '-'], {
+      timeoutMs: NETWORK_LIMITS.programMs,
+      input: rules,
+    }).catch((cause) => {
+      throw failed('nft can’t be run', cause)
+    })
+    if (exitCode !== 0) throw failed(stderr.trim().split('\n')[0] || problem || 'nft failed')
+  }
+}
+
+/** A namespace and both ends of its pair. True once there are none. */
+export async function removeInterface({
+  namespace,
+  namespacePath,
+  link,
+}: OpenNames): Promise<boolean> {
+  if (!(await exists(namespacePath))) return true
+  await ip(['link', 'delete', link])
+  await ip(['netns', 'delete', namespace])
+  return !(await exists(namespacePath))
+}
+
+export async function areRulesThere(tag: string): Promise<boolean> {
+  const options = { timeoutMs: NETWORK_LIMITS.programMs }
+  const { exitCode } = await run('nft', ['list', 'table', 'inet', tableName(tag)], options)
+  return exitCode === 0
+}
+
+/** True once there are none. */
+export async function removeRules(tag: string): Promise<boolean> {
+  const options = { timeoutMs: NETWORK_LIMITS.programMs }
+  await run('nft', ['delete', 'table', 'inet', tableName(tag)], options)
+  return !(await areRulesThere(tag))
+}
+
+export function ip(args: readonly string[]) {
+  return run('ip', args, { timeoutMs: NETWORK_LIMITS.programMs })
+}
+
+/** Whether the machine passes on what comes from one interface to another. */
+export async function forwards(): Promise<boolean> {
+  return (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8').catch(() => '0')).trim() === '1'
+}
+
+function addressesOf(network: string): { gateway: string; pick: () => string } {
+  const [base, bits] = ipaddr.IPv4.parseCIDR(network)
+  const first = Buffer.from(base.octets).readUInt32BE()
+  const count = 2 ** (32 - bits)
+  return { gateway: text(first + 1), pick: () => text(first + randomInt(2, count - 1)) }
+}
+
+function text(address: number): string {
+  return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+function failed(why: string, cause?: unknown): DriverError {
+  const message = `the sandbox’s own interface could not be made: ${why}`
+  return new DriverError('unsupported', message, { hint: HINT, cause })
+}
