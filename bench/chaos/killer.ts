@@ -4,6 +4,8 @@ import { killAnySandbox } from './sandboxes.ts'
 export interface Targets {
   killDaemon(): Promise<void>
   killClient(which: number): Promise<void>
+  /** The daemon's host helper, where it has one. False where none runs. */
+  killHelper?(): boolean
   /** Nothing is to be killed any more. */
   isCalm(): boolean
   /** Where sandboxes can be killed from outside. */
@@ -13,6 +15,7 @@ export interface Targets {
 export interface Kills {
   readonly daemon: number
   readonly client: number
+  readonly helper: number
   readonly sandbox: number
 }
 
@@ -20,6 +23,8 @@ export interface Kills {
 const CLIENT_KILLS_MAX = 2
 /** Each may cost an episode an attempt, of which it has a few more. */
 const DAEMON_KILLS_MAX = 4
+/** What it had under way fails: starts, and what is held and waits. */
+const HELPER_KILLS_MAX = 3
 const PAUSE_MS = { least: 100, most: 2_000 }
 
 export async function killAtRandom(
@@ -27,7 +32,7 @@ export async function killAtRandom(
   random: () => number,
   over: AbortSignal,
 ): Promise<Kills> {
-  const kills = { daemon: 0, client: 0, sandbox: 0 }
+  const kills = { daemon: 0, client: 0, helper: 0, sandbox: 0 }
   while (!over.aborted && !targets.isCalm()) {
     await pause(PAUSE_MS.least + random() * (PAUSE_MS.most - PAUSE_MS.least), over)
     // Where no sandbox can be killed from outside the lots of daemon and clients are all there are.
@@ -39,11 +44,13 @@ export async function killAtRandom(
     } else if (lot < 0.3 && kills.client < CLIENT_KILLS_MAX) {
       await targets.killClient(kills.client)
       kills.client += 1
+    } else if (lot < 0.4 && targets.killHelper && kills.helper < HELPER_KILLS_MAX) {
+      if (targets.killHelper()) kills.helper += 1
     } else if (targets.sandboxesIn !== undefined) {
       if (await killAnySandbox(targets.sandboxesIn, random)) kills.sandbox += 1
     }
   }
-  if (kills.daemon + kills.client + kills.sandbox === 0) {
+  if (Object.values(kills).every((count) => count === 0)) {
     throw new Error('nothing was killed before the calm, so nothing is shown: take another seed')
   }
   return kills

@@ -1,7 +1,7 @@
 /** Sandboxes of a gVisor daemon, as its machine sees them. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { commandOf } from '../processes.ts'
+import { childrenOf, commandOf } from '../processes.ts'
 
 interface State {
   readonly hostId: string
@@ -22,6 +22,13 @@ export async function killAnySandbox(
   const owned = (await states(runDirectory)).filter(({ owner }) => owner)
   const chosen = owned[Math.floor(random() * owned.length)]
   return end(chosen) ? chosen?.owner?.spec.id : undefined
+}
+
+/** Ends the host helper of a daemon; says whether there was one. */
+export function killHelperOf(daemonPid: number): boolean {
+  const helpers = childrenOf(daemonPid).filter((pid) => commandOf(pid).includes('sandlot-helper'))
+  for (const pid of helpers) process.kill(pid, 'SIGKILL')
+  return helpers.length > 0
 }
 
 function end(state: State | undefined): boolean {

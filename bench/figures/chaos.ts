@@ -9,6 +9,7 @@ import { type ChaosDriver, chaosTasks } from '../chaos/behaviours.ts'
 import { ClientProcess } from '../chaos/client-process.ts'
 import { type Kills, killAtRandom } from '../chaos/killer.ts'
 import { describeMatrix, type Verdicts, verdictsOf } from '../chaos/matrix.ts'
+import { killHelperOf } from '../chaos/sandboxes.ts'
 import type { ChaosWork } from '../chaos/work.ts'
 import { chaosSeed } from '../config.ts'
 import { BenchDaemon, type DaemonSetting, daemonSetting } from '../daemon/daemon.ts'
@@ -72,7 +73,9 @@ async function chaosOn(
       daemon = await BenchDaemon.start(context, setting)
     },
     killClient: async (which: number) => await clients[which % clients.length]?.restart(mark),
-    ...(driver === 'gvisor' ? { sandboxesIn: runDirectory } : {}),
+    ...(driver === 'gvisor'
+      ? { sandboxesIn: runDirectory, killHelper: () => killHelperOf(daemon.pid) }
+      : {}),
     // At the end few are left, and would be hit again and again until no attempt is left.
     isCalm: () => read.length > CALM_SHARE * tasks.length,
   }
@@ -138,8 +141,8 @@ function tell(
   for (const line of left) note(`chaos: left: ${line}`)
 }
 
-function killedOf({ daemon, client, sandbox }: Kills): string {
-  return `killed: daemon ${daemon} ×, clients ${client} ×, sandboxes ${sandbox} ×`
+function killedOf({ daemon, client, helper, sandbox }: Kills): string {
+  return `killed: daemon ${daemon} ×, clients ${client} ×, host helper ${helper} ×, sandboxes ${sandbox} ×`
 }
 
 function figuresOf(

@@ -1,6 +1,10 @@
 /** What `/proc` says of processes. */
 import { readdirSync, readFileSync } from 'node:fs'
 
+export function allProcesses(): readonly number[] {
+  return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
+}
+
 export function childrenOf(pid: number): readonly number[] {
   return readdirSync('/proc').flatMap((name) =>
     /^\d+$/.test(name) && parentOf(name) === pid ? [Number(name)] : [],

@@ -1,0 +1,195 @@
+import { Image, type Sandbox } from 'sandlot'
+import { expect, test } from 'vitest'
+import { allProcesses, childrenOf, commandOf } from './harness/processes.ts'
+import { story } from './harness/story.ts'
+import { until } from './harness/until.ts'
+
+const MIB = 2 ** 20
+/** From the start of the next daemon until it serves; each phase leaves a handful of sandboxes at the most. */
+const RECOVERS_WITHIN_MS = 20_000
+
+await story('SIGKILL of everything', { pool: 1 }, (given) => {
+  const create = (options: object = {}) =>
+    given.client.sandboxes.create({ from: given.image, ...options })
+  const hostsOf = (name: string) =>
+    allProcesses().filter((pid) => {
+      const command = commandOf(pid)
+      return command.includes(given.daemon.runDirectory) && command.split(' ')[0]?.includes(name)
+    })
+  const helpers = () =>
+    childrenOf(given.daemon.pid).filter((pid) => commandOf(pid).includes('sandlot-helper'))
+  /** Commands of the runtime that are under way, and neither a sandbox nor what serves it files. */
+  const commands = () =>
+    hostsOf('runsc').filter((pid) => !/^(\S*\/)?runsc-(sandbox|gofer)\b/.test(commandOf(pid)))
+  const end = (pids: readonly number[]) => {
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It has just ended.
+      }
+    }
+  }
+  const killEverything = async () => {
+    const peers = [...helpers(), ...commands()]
+    await given.daemon.kill()
+    end([...peers, ...commands()])
+  }
+  const restart = async () => {
+    const startedMs = performance.now()
+    await given.daemon.start()
+    expect(performance.now() - startedMs).toBeLessThan(RECOVERS_WITHIN_MS)
+  }
+  /** What is on the machine is what is listed and what waits, and the bystander is as it was. */
+  const expectInLine = async (bystander: Sandbox) => {
+    expect((await bystander.exec('cat /kept')).stdout).toBe('kept')
+    const listed = await Array.fromAsync(given.client.sandboxes.list({ state: 'running' }))
+    expect(listed.map(({ id }) => id)).toEqual([bystander.id])
+    await until('nothing but it and a blank is on the machine', async () => {
+      const owned = await given.daemon.ownedIds()
+      const all = await given.daemon.hostIds()
+      return owned.length === 1 && all.length <= 2
+    })
+  }
+
+  const looked = (ms: number) => () => new Promise<void>((done) => setTimeout(done, ms))
+  const underWay = () => until('a command of the runtime is under way', () => commands().length > 0)
+
+  /** The work of each phase, and the moment in it. */
+  const phases: Record<
+    string,
+    readonly [work: () => Promise<unknown>, moment: () => Promise<unknown>]
+  > = {
+    'a cold create': [() => stopped(create({ checkpointable: true })), underWay],
+    'a checkout': [() => stopped(create()), looked(5)],
+    'a command': [
+      async () => {
+        const sandbox = await create()
+        const { exitCode } = await sandbox.exec('sleep 1; exit 3')
+        expect(exitCode).toBe(3)
+        await sandbox.stop()
+      },
+      () => until('it runs', async () => (await given.daemon.ownedIds()).length === 2),
+    ],
+    'an upload': [
+      async () => {
+        const sandbox = await create()
+        const content = Buffer.alloc(64 * MIB, 'x')
+        await sandbox.files.write('/tmp/large', content)
+        expect((await sandbox.exec('stat -c %s /tmp/large')).stdout).toBe(`${64 * MIB}\n`)
+        await sandbox.stop()
+      },
+      () => until('it is there', async () => (await given.daemon.ownedIds()).length === 2),
+    ],
+    'a grader': [
+      async () => {
+        const name = `graded-${performance.now()}`
+        const run = given.client.rollouts.map([{ id: 'a' }], async () => {}, {
+          ...{ from: given.image, name, concurrency: 1 },
+          grade: { run: ['sh', '-c', 'sleep 1'] },
+        })
+        expect(await run.wait()).toMatchObject([{ outcome: 'graded', reward: 1 }])
+      },
+      () =>
+        until('it is graded', async () => {
+          const runs = await Array.fromAsync(given.client.rollouts.list())
+          return runs.some(({ counts }) => counts.grading > 0)
+        }),
+    ],
+    'a step of an image': [
+      () =>
+        given.client.images
+          .build(Image.fromId(given.image).run(`sleep 1; echo ${performance.now()} > /step`))
+          .catch((error) => expect(error).toMatchObject({ code: 'connection_lost' })),
+      () => until('it runs', async () => (await given.daemon.ownedIds()).length === 2),
+    ],
+    'a teardown': [
+      async () => {
+        const sandboxes = await Promise.all(Array.from({ length: 3 }, () => create()))
+        await Promise.all(sandboxes.map((sandbox) => sandbox.stop()))
+      },
+      () => until('they live', async () => (await given.daemon.ownedIds()).length === 4),
+    ],
+  }
+
+  test.each(Object.keys(phases))(
+    'in the middle of %s leaves nothing, and what was asked for comes about',
+    async (phase) => {
+      const [work, moment] = phases[phase] ?? []
+      if (!work || !moment) throw new Error(`no phase ${phase}`)
+      await using bystander = await create()
+      await bystander.files.write('/kept', 'kept')
+      const working = work()
+      // It is waited for below.
+      working.catch(() => {})
+      await moment()
+      await killEverything()
+      await restart()
+      await working
+      await expectInLine(bystander)
+    },
+  )
+
+  test('of the host helper costs no sandbox, and the next start has another one', async () => {
+    await using before = await create()
+    end(helpers())
+    await using after = await create()
+    for (const sandbox of [before, after]) {
+      expect((await sandbox.exec('echo alive')).stdout).toBe('alive\n')
+    }
+    expect(helpers()).toHaveLength(1)
+  })
+
+  test('of commands of the runtime in flight fails or delays a start, and leaves nothing of it', async () => {
+    await using bystander = await create()
+    await bystander.files.write('/kept', 'kept')
+    const starting = create({ checkpointable: true }).catch((error) => {
+      expect(error).toMatchObject({ code: 'create_failed', retry: true })
+    })
+    await underWay()
+    end(commands())
+    await (await starting)?.stop()
+    await stopped(create({ checkpointable: true }))
+    await expectInLine(bystander)
+  })
+
+  /** Processes of this name that came with a sandbox that was created just now. */
+  const broughtBy = async (name: string, options: object) => {
+    const before = new Set(hostsOf(name))
+    const sandbox = await create({ checkpointable: true, ...options })
+    const own = hostsOf(name).filter((pid) => !before.has(pid))
+    if (own.length === 0) throw new Error(`it has no ${name}`)
+    return { sandbox, own }
+  }
+
+  test('of the kernel of a sandbox ends that one alone, and says so', async () => {
+    await using bystander = await create()
+    await bystander.files.write('/kept', 'kept')
+    const { sandbox, own } = await broughtBy('runsc-sandbox', {})
+    const running = sandbox.exec('sleep 100')
+    running.catch(() => {})
+    end(own)
+    await expect(running).rejects.toMatchObject({ code: 'sandbox_lost' })
+    expect((await sandbox.view()).ending).toMatchObject({ kind: 'lost' })
+    await expectInLine(bystander)
+  })
+
+  test('of what brings a sandbox its disk ends no other, and nothing of it is left', async () => {
+    await using bystander = await create()
+    await bystander.files.write('/kept', 'kept')
+    const resources = { memory: '256MiB', disk: '1GiB' }
+    const { sandbox, own } = await broughtBy('runsc-gofer', { resources })
+    end(own)
+    // It has its file open already: it goes on, or is told to be lost, but it doesn't hang.
+    const wrote = await sandbox.exec('echo more > /more && cat /more').catch((error) => {
+      expect(error).toMatchObject({ code: 'sandbox_lost' })
+    })
+    if (wrote) expect(wrote).toMatchObject({ exitCode: 0, stdout: 'more\n' })
+    await sandbox.stop()
+    await expectInLine(bystander)
+  })
+})
+
+async function stopped(creating: Promise<Sandbox>): Promise<void> {
+  await (await creating).stop()
+}
