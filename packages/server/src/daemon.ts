@@ -193,7 +193,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   opened.node = node
   const onStored = (project: string, blob: string) => saved.holdings.add('blob', project, blob)
   const disk = starting.use(
-    await DiskWatch.open({
+    DiskWatch.open({
       ...{ directory: options.dataDirectory, freeBytesMin: options.diskFreeBytes },
       ...{ clock: systemClock, log },
     }),

@@ -1,5 +1,6 @@
 /** `sandlot doctor leaks`: what sandboxes left on this machine that nobody owns, and its removal. */
-import { Failure } from '../failure.ts'
+import { existsSync } from 'node:fs'
+import { Failure, Mistake } from '../failure.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { given } from './options.ts'
@@ -25,6 +26,17 @@ interface Row {
 export async function doctorLeaksCommand(options: DoctorLeaksOptions): Promise<number> {
   const { remove = false, waiting = false, json, runDirectory, dataDirectory } = options
   checkRoot()
+  if (waiting && !remove) {
+    throw new Mistake('--waiting is about what is removed', 'say --remove with it')
+  }
+  for (const path of [runDirectory, dataDirectory]) {
+    if (path !== undefined && !existsSync(path)) {
+      throw new Mistake(
+        `${path} is not there`,
+        'check the path, or leave it out to look everywhere',
+      )
+    }
+  }
   const { surveyLeaks } = await import('@sandlot/server')
   const { drivers, others } = await surveyLeaks(given({ runDirectory, dataDirectory }))
   const rows: Row[] = []

@@ -1,5 +1,4 @@
-import { createWriteStream } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Mistake } from '../failure.ts'
@@ -21,27 +20,22 @@ export async function saveBytes(
     for await (const part of bytes) await printBytes(part)
     return
   }
-  const file = createWriteStream(path, {
-    ...{ flags: 'wx', flush: true },
-    ...(mode === undefined ? {} : { mode }),
+  const file = await open(path, 'wx', mode).catch((error) => {
+    throw notWritable(path, error)
   })
   try {
-    await pipeline(Readable.from(bytes), file, { signal })
+    await pipeline(Readable.from(bytes), file.createWriteStream({ flush: true }), { signal })
   } catch (error) {
-    if (file.pending) throw notWritable(path, error)
     await rm(path, { force: true })
     signal.throwIfAborted()
     throw error
   }
 }
 
-/** Nothing was written: whatever is there stays. */
-function notWritable(path: string, error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'EEXIST') {
+/** Whatever is there stays. */
+function notWritable(path: string, error: NodeJS.ErrnoException): Mistake {
+  if (error.code === 'EEXIST') {
     return new Mistake(`${path} is there already`, 'remove it, or take another name')
   }
-  if (code === undefined) return error
-  const message = error instanceof Error ? error.message : String(error)
-  return new Mistake(`${path} can't be written: ${message}`, 'check the path')
+  return new Mistake(`${path} can't be written: ${error.message}`, 'check the path')
 }

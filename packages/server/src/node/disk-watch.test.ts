@@ -7,59 +7,63 @@ import { DiskWatch } from './disk-watch.ts'
 
 const GIB = 2 ** 30
 
-async function setup(freeBytesMin = GIB) {
+function setup(freeBytesMin = GIB) {
   const clock = createManualClock()
   const found = { freeBytes: 10 * GIB, totalBytes: 200 * GIB }
-  const looks = { count: 0 }
-  const look = async () => {
-    looks.count += 1
-    return { ...found }
-  }
   const log = pino({ level: 'silent' })
-  const watch = await DiskWatch.open({ directory: '/data', freeBytesMin, clock, log, look })
-  const become = async (freeBytes: number) => {
+  const watch = DiskWatch.open({
+    ...{ directory: '/data', freeBytesMin, clock, log },
+    look: () => ({ ...found }),
+  })
+  const become = (freeBytes: number) => {
     found.freeBytes = freeBytes
-    const { count } = looks
-    while (looks.count < count + 2) {
-      clock.advance(SERVER_LIMITS.diskEveryMs)
-      await new Promise((resolve) => setImmediate(resolve))
-    }
+    clock.advance(SERVER_LIMITS.diskEveryMs)
   }
-  return { watch, become }
+  return { watch, become, found }
 }
 
 test('below the least nothing is admitted, and a little above it still isn’t', async () => {
-  const { watch, become } = await setup()
+  const { watch, become } = setup()
   using _ = watch
   expect(watch.why).toBeUndefined()
   watch.check()
-  await become(GIB - 1)
+  become(GIB - 1)
   expect(watch.why).toMatch('the disk of /data has 1024 MiB free')
   expect(() => watch.check()).toThrow(expect.objectContaining({ code: 'disk_full' }))
-  await become(GIB + 1)
+  become(GIB + 1)
   expect(watch.isLow).toBe(true)
-  await become(1.25 * GIB)
+  become(1.25 * GIB)
   expect(watch.isLow).toBe(false)
   watch.check()
 })
 
+test('who is about to be refused is let in where room was made just now', () => {
+  const { watch, become, found } = setup()
+  using _ = watch
+  become(1)
+  expect(() => watch.check()).toThrow()
+  found.freeBytes = 10 * GIB
+  watch.check()
+  expect(watch.isLow).toBe(false)
+})
+
 test('without a setting it is a share of a small disk, and no more than a gibibyte', async () => {
-  const { watch } = await setup(0)
+  const { watch } = setup(0)
   using _ = watch
   expect(watch.leastBytes).toBe(GIB)
-  const look = async () => ({ freeBytes: 2 ** 29, totalBytes: 2 ** 30 })
+  const look = () => ({ freeBytes: 2 ** 29, totalBytes: 2 ** 30 })
   const options = { directory: '/data', freeBytesMin: 0, clock: createManualClock(), look }
-  using small = await DiskWatch.open({ ...options, log: pino({ level: 'silent' }) })
+  using small = DiskWatch.open({ ...options, log: pino({ level: 'silent' }) })
   expect(small.leastBytes).toBe(2 ** 30 * SERVER_LIMITS.diskFreeShare)
 })
 
 test('sandboxes wait for the disk as they do for room, and what lives goes on', async () => {
-  const { watch, become } = await setup()
+  const { watch, become } = setup()
   using _ = watch
   await using at = await openNode()
   watch.govern(at.node.room)
   const before = await at.node.acquire(at.request())
-  await become(1)
+  become(1)
   const refused = at.node.acquire(at.request())
   await expect(refused).rejects.toMatchObject({
     ...{ code: 'capacity', retry: true, fault: 'capacity' },
@@ -72,6 +76,6 @@ test('sandboxes wait for the disk as they do for room, and what lives goes on', 
   await expect.poll(() => at.node.room.waiting).toBe(1)
   await at.node.release({ sandbox: before.sandbox, reason: 'over' })
   expect(at.node.room.waiting).toBe(1)
-  await become(10 * GIB)
+  become(10 * GIB)
   expect(await waiting).toMatchObject({ state: 'running' })
 })

@@ -1,4 +1,4 @@
-import { statfs } from 'node:fs/promises'
+import { statfsSync } from 'node:fs'
 import type { Clock } from '@sandlot/engine'
 import { formatSize, SandlotError } from '@sandlot/protocol'
 import type { Logger } from 'pino'
@@ -13,7 +13,7 @@ export interface DiskWatchOptions {
   readonly clock: Clock
   readonly log: Logger
   /** For tests: what is free, and what there is in all. */
-  readonly look?: () => Promise<DiskFound>
+  readonly look?: () => DiskFound
 }
 
 export interface DiskFound {
@@ -30,16 +30,15 @@ export class DiskWatch implements Disposable {
   #found: DiskFound = { freeBytes: Number.POSITIVE_INFINITY, totalBytes: Number.POSITIVE_INFINITY }
   #low = false
   #room: Pick<Room, 'close' | 'open'> | undefined
-  #over = false
   #cancel: () => void = () => {}
 
   private constructor(options: DiskWatchOptions) {
     this.#options = options
   }
 
-  static async open(options: DiskWatchOptions): Promise<DiskWatch> {
+  static open(options: DiskWatchOptions): DiskWatch {
     const watch = new DiskWatch(options)
-    await watch.#look()
+    watch.#lookOn()
     return watch
   }
 
@@ -73,23 +72,28 @@ export class DiskWatch implements Disposable {
 
   /** @throws SandlotError `disk_full` where nothing new is admitted */
   check(): void {
+    // Room may have been made since.
+    if (this.#low) this.#look()
     const { why } = this
     if (why !== undefined) throw new SandlotError('disk_full', why, { hint: HINT })
   }
 
   [Symbol.dispose](): void {
-    this.#over = true
     this.#cancel()
   }
 
-  async #look(): Promise<void> {
-    const { directory, look = () => lookAt(directory), clock, log } = this.#options
+  #lookOn(): void {
+    this.#look()
+    this.#cancel = this.#options.clock.after(SERVER_LIMITS.diskEveryMs, () => this.#lookOn())
+  }
+
+  #look(): void {
+    const { directory, look = () => lookAt(directory), log } = this.#options
     try {
-      this.#judge(await look())
+      this.#judge(look())
     } catch (err) {
       log.warn({ err }, 'the disk of the data directory could not be looked at')
     }
-    if (!this.#over) this.#cancel = clock.after(SERVER_LIMITS.diskEveryMs, () => void this.#look())
   }
 
   #judge(found: DiskFound): void {
@@ -116,7 +120,7 @@ const REOPENS_AT = 1.25
 const HINT =
   'Delete runs, snapshots or images that nobody needs, or free space on that disk; it goes on by itself.'
 
-async function lookAt(directory: string): Promise<DiskFound> {
-  const { bavail, blocks, bsize } = await statfs(directory)
+function lookAt(directory: string): DiskFound {
+  const { bavail, blocks, bsize } = statfsSync(directory)
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
