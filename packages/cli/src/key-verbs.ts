@@ -1,8 +1,16 @@
 import type { Command } from 'commander'
 import { oneOf } from './option-values.ts'
 
-/** `sandlot keys …` */
+/** `sandlot keys …`, `sandlot audit` */
 export function addKeyVerbs(program: Command): void {
+  program
+    .command('audit')
+    .description('say who changed what, who connected, and who was refused')
+    .option('--since <when>', 'how long ago, as 7d, or a time (default: a day ago)')
+    .option('--until <when>', 'likewise (default: now)')
+    .option('--key <id>', 'only what this key did')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options))
   const keys = program.command('keys').description('say who may use the daemon, and for what')
   keys
     .command('create')

@@ -1,4 +1,5 @@
 export * from './artifact.ts'
+export * from './audit.ts'
 export * from './build-step.ts'
 export * from './connect.ts'
 export * from './copied-entry.ts'

@@ -4,6 +4,7 @@
  * the same request is answered with the first answer, with another request `idempotency_conflict`.
  */
 import { z } from 'zod'
+import { AUDIT_ROUTES } from './audit.ts'
 import { execAnswer, execRun, execView, terminalSize } from './exec.ts'
 import { FILE_URL_ROUTES } from './file-url-routes.ts'
 import { fileStat, sandboxPath } from './files.ts'
@@ -318,6 +319,7 @@ export const ROUTES = {
 
   ...USAGE_ROUTES,
   ...KEY_ROUTES,
+  ...AUDIT_ROUTES,
 
   connect: {
     method: 'GET',

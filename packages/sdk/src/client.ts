@@ -1,4 +1,5 @@
-import type { Health, TemplateView, UsageReport } from '@sandlot/protocol'
+import type { AuditEntry, Health, TemplateView, UsageReport } from '@sandlot/protocol'
+import { type AuditOptions, audit } from './audit.ts'
 import { type Endpoint, givenApiKey, givenUrl } from './config.ts'
 import { Address } from './connection/address.ts'
 import { Connection } from './connection/connection.ts'
@@ -130,6 +131,11 @@ export class Sandlot implements AsyncDisposable {
     refuseUnknown(options, ['images', 'signal'])
     const { images = false, signal } = options
     yield* this.#http.bytes('backUp', { query: { images: String(images) }, signal })
+  }
+
+  /** Who changed what, who connected, and who was refused, oldest first. Needs a key of scope `admin`. */
+  audit(options: AuditOptions = {}): AsyncGenerator<AuditEntry> {
+    return audit(this.#context, options)
   }
 
   /**

@@ -2,6 +2,7 @@ import './polyfill.ts'
 
 export {
   type Artifact,
+  type AuditEntry,
   type EpisodeItem,
   type EpisodeState,
   type EpisodeView,

@@ -18,6 +18,7 @@ import {
   makeDirectory,
   RUN_DIRECTORY_MODE,
 } from './announcement.ts'
+import { Audit } from './audit/audit.ts'
 import { collectUnused } from './blobs/collect-unused.ts'
 import { checkRecords } from './check-records.ts'
 import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
@@ -91,9 +92,20 @@ async function started(input: DaemonInput): Promise<Daemon> {
   await checkRecords(engine, log)
   const apiKey = await localKey(dataDirectory)
   const signer = await Signer.open(dataDirectory, systemClock.now)
+  const audit = starting.use(new Audit({ log: engine.log, clock: systemClock, logger: log }))
   const parts = await openParts({ options, log, metrics, engine, starting })
   const daemonUrl = () => parts.endpoint.url
-  const api = await openApi({ ...parts, options, log, metrics, engine, apiKey, signer, daemonUrl })
+  const api = await openApi({
+    ...parts,
+    options,
+    log,
+    metrics,
+    engine,
+    apiKey,
+    signer,
+    audit,
+    daemonUrl,
+  })
   const { listening, sockets } = api
   parts.endpoint.url = listening.url
   const { node, coordinator, queues, serving } = parts

@@ -48,6 +48,16 @@ export const SERVER_LIMITS = {
   execAnswerBytes: 32 * 2 ** 20,
   /** An answer longer than this is not kept for its idempotency key. */
   keptAnswerBytes: 128 * 2 ** 10,
+  /** How long it is known who did what. */
+  auditDays: 90,
+  /** Entries that wait to be written, how long they do, and how many are written at once. */
+  auditWaiting: 20_000,
+  auditEveryMs: 1_000,
+  auditBatch: 256,
+  /** Of an id or name in an entry. */
+  auditTargetLength: 200,
+  /** Entries that one request looks through. */
+  auditScanned: 20_000,
   /** Keys of the API. */
   keys: 1_000,
   /** What projects hold, remembered so that it needs no look into the store. */

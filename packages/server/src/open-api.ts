@@ -1,6 +1,9 @@
 import { type Engine, systemClock } from '@sandlot/engine'
 import type { ImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import { auditAnswered, auditConnection } from './audit/answered.ts'
+import type { Audit } from './audit/audit.ts'
+import { auditHandlers } from './audit/handlers.ts'
 import { backupHandlers } from './backup/handlers.ts'
 import { blobHandlers } from './blobs/handlers.ts'
 import type { DaemonOptions } from './config.ts'
@@ -59,6 +62,7 @@ export interface ApiParts {
   /** The local key. */
   readonly apiKey: string
   readonly signer: Signer
+  readonly audit: Audit
   readonly images: ImageStore
   readonly holdings: Holdings
   readonly ownImages: OwnImages
@@ -92,6 +96,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
   const onAnswered = (answered: Answered) => {
     metrics.answered(answered)
     logRequest(log, answered)
+    auditAnswered(given.audit, answered)
   }
   const idempotency = new Idempotency(engine)
   const app = mountRoutes({
@@ -118,6 +123,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     rates,
     access: options,
     serving,
+    onAsked: (asked) => auditConnection(given.audit, asked),
     onSocket: (socket, caller) =>
       serveSocket(socket, {
         caller,
@@ -157,6 +163,7 @@ function handlersOf(
       ...{ engine, images, checkpoints: given.checkpoints, clock: systemClock },
       dataDirectory: options.dataDirectory,
     }),
+    ...auditHandlers({ audit: given.audit, log: engine.log, clock: systemClock }),
     ...keyHandlers({ keys, holdings, now: systemClock.now }),
     ...metricsHandler(metrics),
     ...lifeHandlers(node, startPoints, systemClock),

@@ -1,11 +1,12 @@
 /** `sandlot usage`. */
 
 import type { UsageKind } from '@sandlot/protocol'
-import { formatDuration, parseDurationMs } from '@sandlot/protocol'
-import { Sandlot, SandlotError, type UsageLine, type UsageReport } from 'sandlot'
+import { formatDuration } from '@sandlot/protocol'
+import { Sandlot, type UsageLine, type UsageReport } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { formatMicros } from './money.ts'
+import { timeOf } from './when.ts'
 
 export interface UsageCommandOptions {
   readonly since?: string
@@ -75,17 +76,4 @@ function amountsOf(line: UsageReport['total'], currency: string | null): string[
 
 function hours(seconds: number): string {
   return (seconds / 3_600).toFixed(3)
-}
-
-/** `7d` is so long ago; anything else is a time, which the daemon reads. */
-function timeOf(option: string, text: string): Date | string {
-  if (!/^\s*[\d.]+\s*[a-z]+\s*$/i.test(text)) return text
-  try {
-    return new Date(Date.now() - parseDurationMs(text))
-  } catch (cause) {
-    throw new SandlotError('invalid_request', `${option}: ${(cause as Error).message}`, {
-      cause,
-      hint: 'Give how long ago, as 7d, or a time, as 2026-11-30T12:00:00Z.',
-    })
-  }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ROUTES, SandlotError } from '@sandlot/protocol'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { toSandlotError } from '../failure.ts'
 import { type AccessRules, checkAccess } from '../http/access.ts'
 import { errorAnswer } from '../http/answer.ts'
 import { type Caller, requireScope } from '../http/keys.ts'
@@ -18,6 +19,14 @@ export interface UpgradeOptions {
   readonly access: AccessRules
   readonly serving: Serving
   readonly onSocket: (socket: WebSocket, caller: Caller) => void
+  /** Told of each that wants in, with the failure where it was refused. */
+  readonly onAsked: (asked: UpgradeAsked) => void
+}
+
+export interface UpgradeAsked {
+  readonly caller: Caller | undefined
+  readonly error: SandlotError | undefined
+  readonly address: string | null
 }
 
 export interface Sockets {
@@ -35,8 +44,10 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
   })
   options.server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     duplex.on('error', () => duplex.destroy())
+    const address = request.socket.remoteAddress ?? null
     try {
       const caller = admit(request, options)
+      options.onAsked({ caller, error: undefined, address })
       upgrader.handleUpgrade(request, duplex, head, (socket) => {
         const held = options.rights.hold(caller, (why) => {
           socket.close(POLICY_VIOLATION, why.message)
@@ -45,6 +56,7 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
         options.onSocket(socket, caller)
       })
     } catch (error) {
+      options.onAsked({ caller: undefined, error: toSandlotError(error), address })
       refuse(duplex, error)
     }
   })

@@ -185,6 +185,8 @@ const ROWS: Readonly<Record<Exclude<RouteName, 'connect'>, Row>> = {
   getUsage: own(() => [{ path: '/v1/usage?by=run' }, { path: '/v1/usage?by=project' }]),
   createKey: { gets: 'refused', ask: () => ({ json: { scope: 'read', project: 'default' } }) },
   listKeys: own(),
+  // What it asked itself names whatever it named.
+  getAudit: own(() => ({ path: '/v1/audit?key=local' })),
   revokeKey: unknown(({ key }) => ({ path: `/v1/keys/${key}` })),
 }
 

@@ -83,10 +83,13 @@ async function answer(
   const name = mounted && routeOf(mounted, incoming.method)
   let outcome: Outcome
   let error: SandlotError | undefined
+  let who: Caller | undefined
   try {
     checkAccess(incoming.headers, options.access)
     if (name === undefined) throw unknownRoute(incoming)
-    outcome = await serve(context, name, options)
+    outcome = await serve(context, name, options, (caller) => {
+      who = caller
+    })
   } catch (thrown) {
     error = toSandlotError(thrown)
     if (error.code === 'internal') options.log.error({ err: thrown }, 'a request failed')
@@ -101,6 +104,9 @@ async function answer(
     status,
     elapsedMs: performance.now() - startedMs,
     error,
+    caller: who,
+    targets: context.req.param() as Record<string, string>,
+    address: incoming.socket.remoteAddress ?? null,
   })
   return RESPONSE_ALREADY_SENT
 }
@@ -109,10 +115,12 @@ async function serve(
   context: HttpContext,
   name: RouteName,
   options: MountOptions,
+  onCaller: (caller: Caller) => void,
 ): Promise<Outcome> {
   const { incoming, outgoing } = context.env
   const caller = needsKey(name) ? letIn(incoming, options) : ANONYMOUS
   if (caller !== ANONYMOUS) {
+    onCaller(caller)
     options.rates.take(caller.key)
     requireScope(caller, scopeOf(name))
     requireReach(caller, name, context.req.param('id'))

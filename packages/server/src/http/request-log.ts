@@ -1,6 +1,7 @@
 import type { RouteName, SandlotError } from '@sandlot/protocol'
 import type { Logger } from 'pino'
 import { redacted } from '../redact.ts'
+import type { Caller } from './keys.ts'
 
 /** A request that was answered. */
 export interface Answered {
@@ -11,6 +12,11 @@ export interface Answered {
   readonly status: number
   readonly elapsedMs: number
   readonly error: SandlotError | undefined
+  /** Undefined where nobody was let in. */
+  readonly caller: Caller | undefined
+  /** What the path names. */
+  readonly targets: Readonly<Record<string, string>>
+  readonly address: string | null
 }
 
 /** Asked all the time by machines: not worth a line. */

@@ -10,6 +10,7 @@ const ADMIN: ReadonlySet<RouteName> = new Set([
   'createKey',
   'listKeys',
   'revokeKey',
+  'getAudit',
 ])
 
 /** Looking needs `read`, changing `run`. The WebSocket runs commands. */
