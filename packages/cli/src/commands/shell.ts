@@ -107,9 +107,9 @@ async function lend(
   const onKeys = (pressed: Uint8Array) => {
     const { typed, asked } = keys.press(pressed)
     typing.say(typed)
-    if (asked === 'leave') leave('detached')
-    if (asked === 'help') {
-      terminal.say(`~. leaves ${pty.id}, which goes on   ~~ types one ~   ~? says this`)
+    for (const each of asked) {
+      if (each === 'leave') leave('detached')
+      else terminal.say(`~. leaves ${pty.id}, which goes on   ~~ types one ~   ~? says this`)
     }
   }
   // A size that could not be told is told with the next change.

@@ -1,6 +1,7 @@
 /** The terminal that this process runs in, lent to a program elsewhere: its keys come as they are, its screen is the program's. */
 import { once } from 'node:events'
 import { stdin, stdout } from 'node:process'
+import { passOutputOn } from '../setup/own-terminal.ts'
 import { ScreenModes } from '../shell/screen-modes.ts'
 
 export interface OwnTerminal extends Disposable {
@@ -37,6 +38,7 @@ export function takeTerminal(): OwnTerminal {
   }
   process.once('exit', giveBack)
   stdin.setRawMode(true)
+  passOutputOn()
   const listeners: (() => void)[] = []
   return {
     get size() {

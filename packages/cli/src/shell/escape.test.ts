@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { EscapeKeys } from './escape.ts'
 
-function press(...pieces: string[]): [typed: string, asked: string | undefined][] {
+function press(...pieces: string[]): [typed: string, asked: readonly string[]][] {
   const keys = new EscapeKeys()
   return pieces.map((piece) => {
     const { typed, asked } = keys.press(Buffer.from(piece))
@@ -10,39 +10,40 @@ function press(...pieces: string[]): [typed: string, asked: string | undefined][
   })
 }
 
-test.for<[pieces: string[], outcome: [string, string | undefined][]]>([
-  [['ls\r'], [['ls\r', undefined]]],
-  [['~.'], [['', 'leave']]],
-  [['a\r~.rest'], [['a\r', 'leave']]],
-  [['a~.'], [['a~.', undefined]]],
+test.for<[pieces: string[], outcome: [string, string[]][]]>([
+  [['ls\r'], [['ls\r', []]]],
+  [['~.'], [['', ['leave']]]],
+  [['a\r~.rest'], [['a\r', ['leave']]]],
+  [['a~.'], [['a~.', []]]],
   [
     ['\r', '~', '.'],
     [
-      ['\r', undefined],
-      ['', undefined],
-      ['', 'leave'],
+      ['\r', []],
+      ['', []],
+      ['', ['leave']],
     ],
   ],
   [
     ['~?', '~.'],
     [
-      ['', 'help'],
-      ['', 'leave'],
+      ['', ['help']],
+      ['', ['leave']],
     ],
   ],
-  [['~~.'], [['~.', undefined]]],
+  [['~?~.'], [['', ['help', 'leave']]]],
+  [['~~.'], [['~.', []]]],
   [
     ['~x', '~.'],
     [
-      ['~x', undefined],
-      ['~.', undefined],
+      ['~x', []],
+      ['~.', []],
     ],
   ],
   [
     ['~\r', '~.'],
     [
-      ['~\r', undefined],
-      ['', 'leave'],
+      ['~\r', []],
+      ['', ['leave']],
     ],
   ],
 ])('%j', ([pieces, outcome]) => {
@@ -55,7 +56,7 @@ test('keys without a tilde are typed as they are, however they come', () => {
     fc.property(fc.array(plain), (pieces) => {
       const keys = new EscapeKeys()
       for (const piece of pieces) {
-        expect(keys.press(piece)).toEqual({ typed: piece, asked: undefined })
+        expect(keys.press(piece)).toEqual({ typed: piece, asked: [] })
       }
     }),
   )

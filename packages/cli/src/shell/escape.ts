@@ -3,13 +3,15 @@
 export interface Keys {
   /** What is typed in the sandbox. */
   readonly typed: Uint8Array
-  /** `leave`: let go of the terminal; what was typed behind it is nobody's. `help`: say which keys there are. */
-  readonly asked: 'leave' | 'help' | undefined
+  /** `leave`, at last: let go of the terminal; what was typed behind it is nobody's. `help`: say which keys there are. */
+  readonly asked: readonly Asked[]
 }
+
+type Asked = 'leave' | 'help'
 
 const TILDE = 0x7e
 const LINE_ENDS: ReadonlySet<number> = new Set([0x0a, 0x0d])
-const ASKED = new Map<number, 'leave' | 'help'>([
+const ASKED = new Map<number, Asked>([
   [0x2e, 'leave'],
   [0x3f, 'help'],
 ])
@@ -27,13 +29,13 @@ export class EscapeKeys {
   /** What becomes of these keys. */
   press(keys: Uint8Array): Keys {
     const typed: number[] = []
-    let asked: Keys['asked']
+    const asked: Asked[] = []
     for (const key of keys) {
       const before = this.#state
       if (before === 'escaped') {
         const wanted = ASKED.get(key)
         this.#state = wanted ? 'line start' : 'in a line'
-        asked = wanted ?? asked
+        if (wanted) asked.push(wanted)
         if (wanted === 'leave') break
         if (wanted) continue
         typed.push(TILDE)

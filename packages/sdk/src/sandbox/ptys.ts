@@ -1,15 +1,23 @@
 import type { ExecView } from '@sandlot/protocol'
 import type { Waiting } from '../connection/context.ts'
+import { joinSignals } from '../connection/signals.ts'
 import { attachPty, type Pty, type PtyAttachOptions, type PtyTarget } from './pty.ts'
 
 /** The terminals of a sandbox: `sandbox.ptys`. They live in it, whoever reads them. */
 export class Ptys {
   readonly #target: PtyTarget
   readonly #execs: (options: Waiting) => Promise<ExecView[]>
+  readonly #signal: AbortSignal | undefined
 
-  constructor(target: PtyTarget, execs: (options: Waiting) => Promise<ExecView[]>) {
+  /** `signal` ends all that is read in it. */
+  constructor(
+    target: PtyTarget,
+    execs: (options: Waiting) => Promise<ExecView[]>,
+    signal: AbortSignal | undefined,
+  ) {
     this.#target = target
     this.#execs = execs
+    this.#signal = signal
   }
 
   /** Those that run, and the latest that ended. */
@@ -22,7 +30,11 @@ export class Ptys {
    * `exec_unknown` where there is none of this id.
    */
   async attach(id: string, options: PtyAttachOptions = {}): Promise<Pty> {
-    return await attachPty(this.#target, id, options)
+    const joined = joinSignals(options.signal, this.#signal)
+    const pty = attachPty(this.#target, id, { ...options, signal: joined.signal })
+    const release = () => joined[Symbol.dispose]()
+    pty.then(({ result }) => result.then(release, release), release)
+    return await pty
   }
 
   /** Ends all that runs in a terminal, or sends it another signal. */

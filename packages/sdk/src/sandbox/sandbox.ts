@@ -70,7 +70,7 @@ export class Sandbox implements AsyncDisposable {
     this.#signal = options.signal
     this.network = new SandboxNetwork(context, id, options.signal)
     this.files = new Files({ ...context, sandbox: id, world: this.#world, signal: options.signal })
-    this.ptys = new Ptys(this.#target(), (waiting) => this.execs(waiting))
+    this.ptys = new Ptys(this.#target(), (waiting) => this.execs(waiting), options.signal)
   }
 
   /**
@@ -79,10 +79,9 @@ export class Sandbox implements AsyncDisposable {
    * Rejects when it can't be started (`exec_failed`).
    */
   async pty({ signal, ...options }: PtyOptions): Promise<Pty> {
-    const joined = signal && this.#signal ? joinSignals(signal, this.#signal) : undefined
-    const own = joined?.signal ?? signal ?? this.#signal
-    const pty = startPty(this.#target(), own ? { ...options, signal: own } : options)
-    const release = () => joined?.[Symbol.dispose]()
+    const joined = joinSignals(signal, this.#signal)
+    const pty = startPty(this.#target(), { ...options, signal: joined.signal })
+    const release = () => joined[Symbol.dispose]()
     pty.then(({ result }) => result.then(release, release), release)
     return await pty
   }
