@@ -46,8 +46,9 @@ export async function doctorLeaksCommand(options: DoctorLeaksOptions): Promise<n
       continue
     }
     const stuck = remove ? await driver.remove({ waiting }) : []
-    const state = waiting && remove ? 'removed' : 'waiting'
     for (const id of driver.waiting) {
+      const isStuck = stuck.some(({ what }) => what.includes(id))
+      const state = waiting && remove ? (isStuck ? 'stuck' : 'removed') : 'waiting'
       rows.push({ state, kind: 'sandbox', what: `${stateDirectory}/b/${id}` })
     }
     rows.push(...driver.left.map((each) => rowOf(each, remove, stuck)))

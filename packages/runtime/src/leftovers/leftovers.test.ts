@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryDirectory } from '@sandlot/testkit'
 import { expect, test } from 'vitest'
@@ -111,10 +111,13 @@ test('what is half made in a data directory is nobody’s where no daemon and no
     await mkdir(at(path), { recursive: true })
   }
   await writeFile(at('key.1.part'), '')
+  await mkdir(at('runtime/disks', newHostId(), 'main'), { recursive: true })
   using _ = tryFileLock(at('images/locks/own-0'))
   const whats = async () => (await findStaging(place.path, heldLocks())).map(({ what }) => what)
+  const [disk] = await readdir(at('runtime/disks'))
   expect((await whats()).sort()).toEqual(
     [
+      at('runtime/disks', disk ?? ''),
       at('checkpoints/sn_1.part'),
       at('engine/blobs/incoming/1'),
       at('images/tmp/key'),
@@ -123,4 +126,16 @@ test('what is half made in a data directory is nobody’s where no daemon and no
   )
   const held = new Map([[at('engine/lock.db'), process.pid]])
   expect(await findStaging(place.path, held)).toEqual([])
+})
+
+test('whoever only reads a log of the runtime is none of its processes', async () => {
+  await using place = await temporaryDirectory()
+  const stateDirectory = join(place.path, 'sandlot-0')
+  const log = join(sandboxesDirectory(stateDirectory), newHostId(), 'runsc.log')
+  const reader = spawn('tail', ['--follow=name', '--retry', log], { stdio: 'ignore' })
+  const ended = once(reader, 'exit')
+  expect(findProcess(reader.pid ?? 0)?.command).toContain(log)
+  expect(await findLeftovers({ stateDirectory })).toEqual([])
+  reader.kill('SIGKILL')
+  await ended
 })

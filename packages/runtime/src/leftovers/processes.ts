@@ -10,7 +10,7 @@ import { findProcess, isStill, listProcesses, type ProcessFound } from './proces
 export async function findProcesses(scope: LeftoverScope): Promise<readonly Leftover[]> {
   const { stateDirectory } = scope
   const named = listProcesses().filter(
-    ({ command }) => command.includes(`${stateDirectory}/`) && command.includes('runsc'),
+    (each) => isRuntime(each) && each.command.includes(`${stateDirectory}/`),
   )
   const found = new Map(named.map((each) => [each.pid, leftover(each, hostIdIn(each.command))]))
   for (const leaf of await leavesOf(basename(stateDirectory))) {
@@ -37,6 +37,11 @@ export function orphanHelpers(): readonly Leftover[] {
     return isHelper(each) && !(parent && /\bnode\b/.test(parent.command))
   })
   return orphans.map((each) => leftover(each))
+}
+
+/** By its own name: whoever only reads a log of it has the directory in its command too. */
+function isRuntime({ command }: ProcessFound): boolean {
+  return basename(command.split(' ')[0] ?? '').startsWith('runsc')
 }
 
 function isHelper({ command }: ProcessFound): boolean {

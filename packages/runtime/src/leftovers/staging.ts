@@ -12,11 +12,12 @@ export async function findStaging(
   held: ReadonlyMap<string, number>,
 ): Promise<readonly Leftover[]> {
   if (held.has(join(realPath(join(dataDirectory, 'engine')), 'lock.db'))) return []
-  const [builds, blobs, saved, parts] = await Promise.all([
+  const [builds, blobs, saved, parts, disks] = await Promise.all([
     entriesOf(join(dataDirectory, 'images', 'tmp'), 'staging'),
     entriesOf(join(dataDirectory, 'engine', 'blobs', 'incoming'), 'staging'),
     entriesOf(join(dataDirectory, 'checkpoints'), 'staging'),
     entriesOf(dataDirectory, 'staging'),
+    entriesOf(join(dataDirectory, 'runtime', 'disks'), 'disk'),
   ])
   // Several processes may share images: whoever builds holds a lock of the same name.
   const isBuilt = ({ what }: Leftover) =>
@@ -26,6 +27,7 @@ export async function findStaging(
     ...blobs,
     ...saved.filter(({ what }) => !/^(sb|sn)_[^.]*$/.test(basename(what))),
     ...parts.filter(({ what }) => what.endsWith('.part')),
+    ...disks,
   ]
 }
 
