@@ -21,7 +21,7 @@ const WRITE_MUCH = `head -c ${MUCH} /dev/urandom`
 const images = [await pythonImage()]
 
 /** Nothing new is begun on a disk that is nearly full; here it is to become so, up to its very end. */
-const environment = { SANDLOT_DISK_FREE: '1MiB' }
+const environment = { SANDLOT_DISK_FREE: '64KiB' }
 const options = { pool: 0, dataBytes: DATA_BYTES, images, environment }
 
 await story('a full disk of the daemon', options, (given) => {

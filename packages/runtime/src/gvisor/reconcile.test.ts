@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { gvisorPlaces, orphanSandboxes, pythonImage, whyNoGvisor } from '@sandlot/testkit'
 import { describe, expect, test } from 'vitest'
@@ -9,6 +9,7 @@ import { detectCgroups } from '../cgroup/detect.ts'
 import { type DriverHarness, shell, specFor } from '../conformance/harness.ts'
 import { SHELL } from '../conformance/shell-texts.ts'
 import { surveyMachine } from '../leftovers/survey.ts'
+import { RUNTIME_LIMITS } from '../limits.ts'
 import { GvisorDriver } from './driver.ts'
 import { newHostId, sandboxPaths } from './paths.ts'
 
@@ -63,6 +64,25 @@ describe.skipIf(reason !== '')(`a driver and its machine${reason && `: ${reason}
     expect(await look()).toEqual(NOTHING)
     expect(await shell(sandbox, SHELL.echo)).toMatchObject({ stdout: 'out\n' })
     await driver.stop(blank)
+  })
+
+  test('one of which nothing runs any more is ended, whoever holds its pipes', async () => {
+    await using each = await setup()
+    await using driver = new GvisorDriver(each.options)
+    await driver.recover()
+    const sandbox = await driver.create(each.spec())
+    const { hostId } = sandbox
+    const look = () => driver.reconcile({ isWanted: () => true })
+    {
+      // Its pipe has no end as long as somebody else could still write to it.
+      const { output } = sandboxPaths(each.options.stateDirectory, hostId)
+      await using _held = await open(output, 'r+')
+      await each.leaf(hostId).kill(RUNTIME_LIMITS.killMs)
+      expect(await look()).toEqual(NOTHING)
+      expect(await look()).toEqual({ ...NOTHING, dead: [hostId] })
+      expect(await sandbox.gone).toMatchObject({ kind: 'lost' })
+    }
+    expect(await look()).toEqual(NOTHING)
   })
 
   test('what is of a daemon that is gone is told apart: left, or waiting for the next one', async () => {
