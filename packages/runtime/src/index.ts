@@ -131,6 +131,7 @@ export {
 } from './leftovers/survey.ts'
 export { RUNTIME_LIMITS } from './limits.ts'
 export type { NetworkEnvironment, NetworkFile } from './network/environment.ts'
+export { headersOf } from './network/hop-headers.ts'
 export { NETWORK_LIMITS } from './network/limits.ts'
 export { MachineNetwork } from './network/machine.ts'
 export type { ModelEndpoint, ModelNews } from './network/model-relay.ts'
@@ -145,3 +146,4 @@ export {
 export { REFUSALS, type RefusalKind } from './network/refusal.ts'
 export { NetworkRelay, type RelayNews } from './network/relay.ts'
 export { SandboxNetwork, type SandboxNetworkOptions } from './network/sandbox-network.ts'
+export { joinConnections } from './network/tunnel.ts'

@@ -151,6 +151,8 @@ export type {
   SandboxPath,
   WriteOptions,
 } from './sandbox/files.ts'
+export { PortConnection } from './sandbox/port-connection.ts'
+export { Ports, type PortUrlOptions, type PortWaitOptions } from './sandbox/ports.ts'
 export { Pty, type PtyAttachOptions, type PtyChunk, type PtyOptions } from './sandbox/pty.ts'
 export { Ptys } from './sandbox/ptys.ts'
 export { type ForkOptions, Sandbox, type SnapshotOptions } from './sandbox/sandbox.ts'

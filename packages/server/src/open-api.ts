@@ -33,10 +33,7 @@ import { type Metrics, metricsHandler } from './metrics/metrics.ts'
 import type { Checkpoints } from './node/checkpoints.ts'
 import type { DiskWatch } from './node/disk-watch.ts'
 import type { Node } from './node/node.ts'
-import { portHandlers } from './ports/handlers.ts'
-import { portPlaces } from './ports/port-places.ts'
-import { PortTokens } from './ports/port-token.ts'
-import { Ports } from './ports/ports.ts'
+import { type OpenedPorts, openPorts } from './ports/open-ports.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
 import { fileUrlHandlers } from './sandboxes/file-urls.ts'
@@ -81,7 +78,7 @@ export interface ApiParts {
 
 export interface Api {
   readonly listening: Listening
-  readonly sockets: Sockets
+  readonly sockets: Pick<Sockets, 'close'>
 }
 /** What the world sees: HTTP and the WebSocket, on one port. It answers `draining` until the daemon serves. */
 export async function openApi(given: ApiParts): Promise<Api> {
@@ -91,13 +88,14 @@ export async function openApi(given: ApiParts): Promise<Api> {
   const rights = new Rights({ keys, signer: given.signer, now: systemClock.now })
   const { requestsPerSecond } = options
   const rates = new RateLimits({ requestsPerSecond, now: () => performance.now() })
-  const ports = new Ports()
-  const handlers = handlersOf(given, { keys, rights })
   const onAnswered = (answered: Answered) => {
     metrics.answered(answered)
     logRequest(log, answered)
     auditAnswered(given.audit, answered)
   }
+  const opened = openPorts({ ...given, keys, rights, rates, onAnswered, now: systemClock.now })
+  const { ports, gate } = opened
+  const handlers = { ...handlersOf(given, { keys, rights }), ...opened.handlers }
   const idempotency = new Idempotency(engine)
   const app = mountRoutes({
     handlers,
@@ -112,7 +110,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
     onAnswered,
   })
-  const listening = await listen(app, options)
+  const listening = await listen(app, options, gate)
   const looking = setInterval(() => rights.endLost(), SERVER_LIMITS.rightsEveryMs)
   looking.unref()
   listening.server.once('close', () => clearInterval(looking))
@@ -124,6 +122,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     access: options,
     serving,
     onAsked: (asked) => auditConnection(given.audit, asked),
+    gate,
     onSocket: (socket, caller) =>
       serveSocket(socket, {
         caller,
@@ -141,21 +140,23 @@ export async function openApi(given: ApiParts): Promise<Api> {
     ...{ node, coordinator, queues, serving, disk: given.disk },
     sockets: () => sockets.count,
   })
-  return { listening, sockets }
+  const close = () => {
+    sockets.close()
+    ports.close()
+  }
+  return { listening, sockets: { close } }
 }
 
 /** One handler for each route. */
 function handlersOf(
   given: ApiParts,
   { keys, rights }: { readonly keys: KeyRing; readonly rights: Rights },
-): Handlers {
+): Omit<Handlers, keyof OpenedPorts['handlers']> {
   const { options, metrics, engine, images, holdings, startPoints, node, serving } = given
   const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
   const keeperOf = (image: string) =>
     given.snapshots.keeperOf(image)?.id ?? given.templates.keeperOf(image)
   const functions = new ClientFunctions()
-  const tokens = new PortTokens({ signer: given.signer, keys, now: systemClock.now })
-  const places = portPlaces({ ...options, daemonUrl: given.daemonUrl })
   const files = fileHandlers(node)
   return {
     ...healthHandler(serving, given.disk),
@@ -184,6 +185,5 @@ function handlersOf(
     ...runHandlers(given.coordinator, startPoints),
     ...usageHandlers(node, systemClock),
     ...queueHandlers(given.queues, startPoints),
-    ...portHandlers({ node, tokens, places, now: systemClock.now }),
   }
 }

@@ -22,6 +22,7 @@ import {
 import type { ExecResult } from './exec-result.ts'
 import { Files } from './files.ts'
 import { SandboxNetwork } from './network.ts'
+import { Ports } from './ports.ts'
 import { type Pty, type PtyOptions, type PtyTarget, startPty } from './pty.ts'
 import { Ptys } from './ptys.ts'
 
@@ -53,6 +54,7 @@ export class Sandbox implements AsyncDisposable {
   readonly files: Files
   /** Its terminals: `list`, `attach`, `kill`. */
   readonly ptys: Ptys
+  readonly ports: Ports
   readonly network: SandboxNetwork
   readonly #context: ClientContext
   readonly #world: World
@@ -71,6 +73,7 @@ export class Sandbox implements AsyncDisposable {
     this.network = new SandboxNetwork(context, id, options.signal)
     this.files = new Files({ ...context, sandbox: id, world: this.#world, signal: options.signal })
     this.ptys = new Ptys(this.#target(), (waiting) => this.execs(waiting), options.signal)
+    this.ports = new Ports({ ...context, sandbox: id, signal: options.signal })
   }
 
   /**

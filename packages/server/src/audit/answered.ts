@@ -7,7 +7,9 @@ import type { Audit } from './audit.ts'
 export function auditAnswered(audit: Audit, answered: Answered): void {
   const { route, caller, targets, status, error, address } = answered
   const isRefusal = REFUSALS.has(error?.code ?? '')
-  if (!isRefusal && (route === 'unknown' || !isChange(route))) return
+  // What is asked of a server in a sandbox changes nothing of the daemon's.
+  const isOurs = route !== 'unknown' && route !== 'port'
+  if (!isRefusal && !(isOurs && isChange(route))) return
   if (error?.code === 'rate_limited') return
   audit.add({
     ...{ key: caller?.key ?? null, project: caller?.project ?? null },

@@ -4,12 +4,13 @@ import { ROUTES, SandlotError } from '@sandlot/protocol'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { toSandlotError } from '../failure.ts'
 import { type AccessRules, checkAccess } from '../http/access.ts'
-import { errorAnswer } from '../http/answer.ts'
+import { type Answer, errorAnswer } from '../http/answer.ts'
 import { type Caller, requireScope } from '../http/keys.ts'
 import type { RateLimits } from '../http/rate-limits.ts'
 import { letIn, type Rights } from '../http/rights.ts'
 import { scopeOf } from '../http/scopes.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import type { PortGate } from '../ports/port-gate.ts'
 import type { Serving } from '../serving.ts'
 
 export interface UpgradeOptions {
@@ -18,6 +19,8 @@ export interface UpgradeOptions {
   readonly rates: RateLimits
   readonly access: AccessRules
   readonly serving: Serving
+  /** Takes what is for servers in sandboxes. */
+  readonly gate: Pick<PortGate, 'takesUpgrade'>
   readonly onSocket: (socket: WebSocket, caller: Caller) => void
   /** Told of each that wants in, with the failure where it was refused. */
   readonly onAsked: (asked: UpgradeAsked) => void
@@ -45,6 +48,7 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
   options.server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     duplex.on('error', () => duplex.destroy())
     const address = request.socket.remoteAddress ?? null
+    if (options.gate.takesUpgrade(request, duplex, head)) return
     try {
       const caller = admit(request, options)
       options.onAsked({ caller, error: undefined, address })
@@ -57,7 +61,7 @@ export function serveUpgrades(options: UpgradeOptions): Sockets {
       })
     } catch (error) {
       options.onAsked({ caller: undefined, error: toSandlotError(error), address })
-      refuse(duplex, error)
+      refuse(duplex, errorAnswer(error))
     }
   })
   return {
@@ -90,8 +94,8 @@ function admit(
   return caller
 }
 
-function refuse(duplex: Duplex, error: unknown): void {
-  const { status, body, headers } = errorAnswer(error)
+/** An answer in place of the other protocol, and the end of the connection. */
+export function refuse(duplex: Duplex, { status, body, headers }: Answer): void {
   const lines = Object.entries({
     ...headers,
     connection: 'close',

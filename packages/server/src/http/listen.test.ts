@@ -10,11 +10,16 @@ import { until } from '../testing/until.ts'
 import { checkPace } from './body.ts'
 import { listen } from './listen.ts'
 
-async function serve(limits: Partial<Parameters<typeof listen>[2]>) {
+async function serve(limits: Partial<Parameters<typeof listen>[3]>) {
   const app = new Hono<{ Bindings: HttpBindings }>()
   app.all('*', (context) => context.text('here'))
   const at = { host: '127.0.0.1', port: 0 }
-  const { server, port } = await listen(app, at, { ...SERVER_LIMITS, ...limits })
+  const { server, port } = await listen(
+    app,
+    at,
+    { takes: () => false },
+    { ...SERVER_LIMITS, ...limits },
+  )
   const sockets: Socket[] = []
   return {
     server,

@@ -4,6 +4,7 @@ import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { SandlotError } from '@sandlot/protocol'
 import type { Hono } from 'hono'
 import { SERVER_LIMITS } from '../limits.ts'
+import type { PortGate } from '../ports/port-gate.ts'
 import { errorAnswer } from './answer.ts'
 import { boundConnections } from './crowd.ts'
 
@@ -25,6 +26,8 @@ export type ListenLimits = Pick<
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
   at: { readonly host: string; readonly port: number },
+  /** Takes what is not for the application. */
+  gate: Pick<PortGate, 'takes'>,
   limits: ListenLimits = SERVER_LIMITS,
 ): Promise<Listening> {
   const listener = getRequestListener(app.fetch as Parameters<typeof getRequestListener>[0], {
@@ -51,7 +54,9 @@ export async function listen(
       keepAliveInitialDelay: SERVER_LIMITS.probeMs,
       noDelay: true,
     },
-    (incoming, outgoing) => void listener(incoming, outgoing),
+    (incoming, outgoing) => {
+      if (!gate.takes(incoming, outgoing)) void listener(incoming, outgoing)
+    },
   )
   boundConnections(server, limits.connections, 'connection')
   await new Promise<void>((resolve, reject) => {

@@ -5,7 +5,8 @@ import type { Caller } from './keys.ts'
 
 /** A request that was answered. */
 export interface Answered {
-  readonly route: RouteName | 'unknown'
+  /** `port`: it was for a server in a sandbox. */
+  readonly route: RouteName | 'port' | 'unknown'
   readonly method: string
   /** Path with query. */
   readonly target: string

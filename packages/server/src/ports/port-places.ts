@@ -4,8 +4,8 @@ import { isLoopback } from '../http/access.ts'
 export interface PortPlaces {
   /** Of the daemon. */
   readonly daemonUrl: () => string
-  /** An origin below whose host each port has a name of its own. */
-  readonly origin: () => URL | undefined
+  /** An origin below whose host each port has a name of its own; `host` is what a client calls the daemon, which may be a tunnel to it. */
+  readonly origin: (host?: string) => URL | undefined
 }
 
 /** Path of everything that a token leads to, on the daemon's own origin. */
@@ -20,11 +20,12 @@ export function portPlaces(options: {
   const { host, portsUrl, daemonUrl } = options
   return {
     daemonUrl,
-    origin: () => {
+    origin: (asked) => {
       if (portsUrl !== null) return new URL(portsUrl)
       if (!isLoopback(host)) return undefined
       const url = new URL(daemonUrl())
       url.hostname = 'localhost'
+      if (asked !== undefined) url.port = /:(\d+)$/.exec(asked)?.[1] ?? ''
       return url
     },
   }
@@ -36,8 +37,13 @@ export function tokenUrl({ daemonUrl }: PortPlaces, token: string, path: string)
 }
 
 /** With a host name of its own. */
-export function originUrl({ origin }: PortPlaces, token: string, path: string): string | null {
-  const base = origin()
+export function originUrl(
+  { origin }: PortPlaces,
+  token: string,
+  path: string,
+  host?: string,
+): string | null {
+  const base = origin(host)
   return base ? `${base.protocol}//${token}.${base.host}${path}` : null
 }
 

@@ -83,6 +83,12 @@ export class PortTokens {
   }
 }
 
+/** Sandbox and port that a token is about, for the log: not that it is one. */
+export function placeOf(token: string): { readonly sandbox: string; readonly port: string } {
+  const [, port = '?', label] = SHAPE.exec(token) ?? []
+  return { sandbox: label === undefined ? '?' : `${ID_PREFIXES.sandbox}_${label}`, port }
+}
+
 function isSame(one: string, other: string): boolean {
   return timingSafeEqual(Buffer.from(one), Buffer.from(other))
 }
