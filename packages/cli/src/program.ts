@@ -18,6 +18,7 @@ import {
 } from './option-values.ts'
 import { addQueueVerbs } from './queue-verbs.ts'
 import { addRunVerbs } from './run-verbs.ts'
+import { addSecretVerbs } from './secret-verbs.ts'
 import { addShellVerb } from './shell-verb.ts'
 import { addSnapshotVerb, addSnapshotVerbs } from './snapshot-verbs.ts'
 import { addUsageVerbs } from './usage-verbs.ts'
@@ -37,6 +38,7 @@ export function makeProgram(): Command {
   addTemplateVerbs(program)
   addRunVerbs(program)
   addQueueVerbs(program)
+  addSecretVerbs(program)
   addUsageVerbs(program)
   addKeyVerbs(program)
   addDevelopmentVerbs(program)
@@ -117,6 +119,11 @@ function addSandboxVerbs(program: Command): void {
     .option('--lifetime <duration>', 'how long it lives at most (default: no bound)')
     .option('--open-network', 'an interface of its own, by which it reaches every public address')
     .option('--gpu <gpu>', 'GPUs of its own: MODEL, any, N, or MODEL:N')
+    .option(
+      '--secret <VARIABLE=NAME@HOST[,HOST]>',
+      'a secret for requests to these hosts; commands see a placeholder (again for more)',
+      collect,
+    )
     .option('--tag <NAME=VALUE>', 'tag (again for more)', collect)
     .option('--checkpointable', 'its memory can be saved: pause, fork, memory snapshots')
     .option('--or-cold', 'start from the files of a memory snapshot that can’t be restored here')

@@ -355,6 +355,12 @@ export const ERROR_CATALOGUE = {
     retry: true,
     hint: 'The sandbox died by no doing of its own: create a new one.',
   },
+  secret_unknown: {
+    status: 404,
+    fault: 'caller',
+    retry: false,
+    hint: 'Set it first: `sandlot secrets set NAME`, or `await client.secrets.set(name, value)`.',
+  },
   network_unchanged: {
     status: 409,
     fault: 'caller',

@@ -17,6 +17,7 @@ import { QUEUE_ROUTES } from './queue-routes.ts'
 import { page, paged, type Route } from './route.ts'
 import { RUN_ROUTES } from './run-routes.ts'
 import { SANDBOX_STATES, sandboxCreate, sandboxView } from './sandbox.ts'
+import { SECRET_ROUTES } from './secret-routes.ts'
 import { SNAPSHOT_ROUTES } from './snapshot-routes.ts'
 import { templateCreate, templateView } from './template.ts'
 import { USAGE_ROUTES } from './usage.ts'
@@ -257,6 +258,7 @@ export const ROUTES = {
   ...PORT_ROUTES,
 
   ...FILE_URL_ROUTES,
+  ...SECRET_ROUTES,
   ...IMAGE_ROUTES,
   ...SNAPSHOT_ROUTES,
   ...QUEUE_ROUTES,

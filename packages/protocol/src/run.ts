@@ -14,6 +14,7 @@ import { durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 import { ifIncompatible, tags } from './sandbox.ts'
 import { LIMITING_FACTORS, saturation } from './saturation.ts'
+import { secretUses } from './secret.ts'
 import { startPoint } from './start-point.ts'
 import { timeouts } from './timeouts.ts'
 import { runCost } from './usage.ts'
@@ -54,6 +55,8 @@ const runFields = z
     ifIncompatible: ifIncompatible.optional(),
     /** What each phase may reach. Default: nothing. */
     network: phaseNetwork.optional(),
+    /** What is put into requests of its sandboxes on their way out, and never enters them. */
+    secrets: secretUses.optional(),
     env: environment.optional(),
     workdir: workingDirectory.optional(),
     user: userName.optional(),

@@ -5,6 +5,7 @@ import { LIMITS } from './limits.ts'
 import { networkChoice, networkView } from './network.ts'
 import { durationOf } from './quantity.ts'
 import { completeResourcesSchema, DISK_MEDIA, resources } from './resources.ts'
+import { secretUses } from './secret.ts'
 import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
 
@@ -27,6 +28,8 @@ export const sandboxCreate = z
     resources: resources.optional(),
     /** What its commands may reach. Default: nothing. */
     network: networkChoice.optional(),
+    /** What is put into requests on their way out, and never enters it. A variable is of `env` or of these. */
+    secrets: secretUses.optional(),
     env: environment.optional(),
     workdir: workingDirectory.optional(),
     user: userName.optional(),
@@ -85,6 +88,8 @@ export const sandboxView = z.object({
   env: z.record(z.string(), z.string()),
   workdir: z.string(),
   network: networkView,
+  /** Variables that hold placeholders, and of which secret each is. */
+  secrets: secretUses.optional(),
   createdAtMs: z.number(),
   /** From the request to the world being open. */
   createMs: z.number().optional(),

@@ -132,6 +132,7 @@ export {
 export { RUNTIME_LIMITS } from './limits.ts'
 export type { NetworkEnvironment, NetworkFile } from './network/environment.ts'
 export { headersOf } from './network/hop-headers.ts'
+export { targetOf } from './network/host.ts'
 export { NETWORK_LIMITS } from './network/limits.ts'
 export { MachineNetwork } from './network/machine.ts'
 export type { ModelEndpoint, ModelNews } from './network/model-relay.ts'
@@ -140,10 +141,14 @@ export type { PackageSettings } from './network/packages/settings.ts'
 export {
   allowsAnything,
   type CompiledPolicy,
+  compilePolicy,
   limitsInForce,
   type MirrorHost,
 } from './network/policy.ts'
 export { REFUSALS, type RefusalKind } from './network/refusal.ts'
 export { NetworkRelay, type RelayNews } from './network/relay.ts'
 export { SandboxNetwork, type SandboxNetworkOptions } from './network/sandbox-network.ts'
+export { Authority } from './network/secrets/authority.ts'
+export { type KeyedCertificate, makeAuthority } from './network/secrets/certificate.ts'
+export { activeSecrets, RelaySecrets } from './network/secrets/relay-secrets.ts'
 export { joinConnections } from './network/tunnel.ts'

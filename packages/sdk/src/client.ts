@@ -26,6 +26,7 @@ import { Queues } from './queue/queues.ts'
 import { TaskQueue } from './queue/task-queue.ts'
 import { Rollouts } from './rollout/rollouts.ts'
 import { Sandboxes } from './sandbox/sandboxes.ts'
+import { Secrets } from './secrets.ts'
 import { Snapshots } from './snapshot/snapshots.ts'
 import { type PrepareOptions, prepare } from './template/prepare.ts'
 import { Templates } from './template/templates.ts'
@@ -58,6 +59,7 @@ export class Sandlot implements AsyncDisposable {
   readonly sandboxes: Sandboxes
   readonly images: Images
   readonly snapshots: Snapshots
+  readonly secrets: Secrets
   readonly templates: Templates
   readonly rollouts: Rollouts
   readonly queues: Queues
@@ -85,6 +87,7 @@ export class Sandlot implements AsyncDisposable {
     this.sandboxes = new Sandboxes(context)
     this.images = new Images(context)
     this.snapshots = new Snapshots(context)
+    this.secrets = new Secrets(context)
     this.templates = new Templates(context)
     this.queues = new Queues(context)
     this.keys = new Keys(context)

@@ -42,6 +42,8 @@ import { openApi } from './open-api.ts'
 import { openEngine } from './open-engine.ts'
 import { openSaved } from './open-saved.ts'
 import { keepRetention } from './retention.ts'
+import { Seal } from './secrets/seal.ts'
+import { Secrets } from './secrets/secrets.ts'
 import { Serving } from './serving.ts'
 import { Shutdown } from './shutdown.ts'
 import { forgetKept } from './snapshots/keeper.ts'
@@ -186,6 +188,8 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
       if (!left.alive) await driver[Symbol.asyncDispose]()
     })
   }
+  const seal = await Seal.open(options.dataDirectory)
+  const secrets = new Secrets(engine, seal, systemClock.now)
   const endpoint = { url: '' }
   const node = await Node.open({
     ...nodeSettings(options),
@@ -196,6 +200,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     clock: systemClock,
     log,
     checkpoints,
+    secrets,
     prices: options.prices,
     numbers: metrics,
     onReleased: ({ source }) => {
@@ -222,7 +227,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   opened.coordinator = coordinator
   const source = sandboxContainers({ node, images, engine, onStored })
   return {
-    ...{ images, checkpoints, disk },
+    ...{ images, checkpoints, disk, secrets },
     ...saved,
     node,
     coordinator,

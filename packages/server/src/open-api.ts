@@ -41,6 +41,8 @@ import { fileHandlers } from './sandboxes/files.ts'
 import { lifeHandlers } from './sandboxes/life.ts'
 import { memoryHandlers } from './sandboxes/memory.ts'
 import { networkHandlers } from './sandboxes/network.ts'
+import { secretHandlers } from './secrets/handlers.ts'
+import type { Secrets } from './secrets/secrets.ts'
 import type { Serving } from './serving.ts'
 import { forkFilesystem } from './snapshots/fork.ts'
 import { snapshotHandlers } from './snapshots/handlers.ts'
@@ -66,6 +68,7 @@ export interface ApiParts {
   readonly templates: Templates
   readonly snapshots: Snapshots
   readonly startPoints: StartPoints
+  readonly secrets: Secrets
   readonly node: Node
   readonly coordinator: Coordinator
   readonly queues: Queues
@@ -167,13 +170,14 @@ function handlersOf(
     ...auditHandlers({ audit: given.audit, log: engine.log, clock: systemClock }),
     ...keyHandlers({ keys, holdings, now: systemClock.now }),
     ...metricsHandler(metrics),
-    ...lifeHandlers(node, startPoints, systemClock),
+    ...lifeHandlers(node, startPoints, given.secrets, systemClock),
     ...memoryHandlers({
       node,
       clock: systemClock,
       forkFiles: (call, original, copies) => forkFilesystem(saved, call, original, copies),
     }),
     ...networkHandlers(node, systemClock),
+    ...secretHandlers(given.secrets),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...files,
     ...fileUrlHandlers({ signer: given.signer, rights, node, files, now: systemClock.now }),
@@ -182,7 +186,7 @@ function handlersOf(
     ...functionHandlers(functions),
     ...snapshotHandlers(saved),
     ...blobHandlers(engine, holdings),
-    ...runHandlers(given.coordinator, startPoints),
+    ...runHandlers(given.coordinator, startPoints, given.secrets),
     ...usageHandlers(node, systemClock),
     ...queueHandlers(given.queues, startPoints),
   }

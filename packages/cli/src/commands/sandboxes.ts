@@ -11,6 +11,7 @@ import { interruption } from './interruption.ts'
 import { gpuOf, networkChoiceOf } from './machine-options.ts'
 import type { PolicyOptions } from './network.ts'
 import { checkDuration, given, pairs } from './options.ts'
+import { secretsOf } from './secrets.ts'
 
 export interface ListOptions {
   readonly all?: boolean
@@ -59,6 +60,7 @@ export interface CreateOptions extends PolicyOptions {
   readonly tag?: readonly string[]
   readonly openNetwork?: boolean
   readonly gpu?: string
+  readonly secret?: readonly string[]
   readonly checkpointable?: boolean
   readonly orCold?: boolean
 }
@@ -72,6 +74,7 @@ export async function createCommand(options: CreateOptions): Promise<void> {
     env: pairs(options.env ?? [], '--env'),
     tags: pairs(options.tag ?? [], '--tag'),
     ...given({ keepWarm, lifetime, checkpointable, network: networkChoiceOf(options) }),
+    ...secretsOf(options.secret),
     ...(options.orCold ? ({ ifIncompatible: 'cold' } as const) : {}),
   }
   await using client = new Sandlot()

@@ -22,6 +22,7 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
     'Take another name, or say --if-exists attach to have its results, --if-exists replace to run it again.',
   run_differs:
     'A run of this name has another specification: take another name, or once it is finished say --if-exists replace.',
+  secret_unknown: 'Set it first: `sandlot secrets set NAME`.',
   queue_unknown: 'A program makes it, before anything is put or read: check the name.',
   task_conflict: 'Two different tasks have the same key: give each its own.',
 }

@@ -40,7 +40,7 @@ export function environmentFor(
   osRelease: string,
 ): NetworkEnvironment {
   if (!allowsAnything(policy)) return NOTHING
-  if (!wantsPackages(policy)) return { env: proxyVariables(), files: [] }
+  if (!wantsPackages(policy)) return withCertificates(tools.certificates)
   const { certificates, env } = tools
   const apt = aptConfiguration(tools, osRelease)
   return {
@@ -54,6 +54,14 @@ export function environmentFor(
       ...(certificates === undefined ? [] : [{ path: CERTIFICATES, content: certificates }]),
       ...apt,
     ],
+  }
+}
+
+function withCertificates(certificates: string | undefined): NetworkEnvironment {
+  if (certificates === undefined) return { env: proxyVariables(), files: [] }
+  return {
+    env: { ...proxyVariables(), ...certificateVariables() },
+    files: [{ path: CERTIFICATES, content: certificates }],
   }
 }
 

@@ -1,23 +1,14 @@
-import {
-  createServer,
-  type IncomingMessage,
-  request as openRequest,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
-import type { Socket } from 'node:net'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { answerOf } from './answer-of.ts'
 import type { RelayCalls } from './connection.ts'
 import { headersOf } from './hop-headers.ts'
 import { parseTarget, type Target } from './host.ts'
 import { callModel } from './model-relay.ts'
+import { passRequest } from './pass-request.ts'
 import { REFUSALS, Refusal } from './refusal.ts'
-import { joinConnections } from './tunnel.ts'
-
-/** What is below is no end of a request. */
-const STATUS_MIN = 200
-/** A server may send it, but it can't be passed on. */
-const NOT_IN_REASON = /[^ -~\x80-\xff]/g
+import type { Filled, RequestOut } from './secrets/relay-secrets.ts'
+import { join } from './tunnel.ts'
 
 /** A proxy without a port: connections are given to it by its event `connection`. */
 export function httpProxy(calls: RelayCalls): Server {
@@ -31,6 +22,16 @@ export function httpProxy(calls: RelayCalls): Server {
   return server
 }
 
+async function fill(calls: RelayCalls, target: Target, sent: RequestOut): Promise<Filled> {
+  if (!calls.secrets) return { ...sent, used: [], cover: (headers) => [...headers] }
+  try {
+    return await calls.secrets.fill(target, sent, 'plain')
+  } catch (error) {
+    calls.refuse('http', { target, error })
+    throw error
+  }
+}
+
 async function tunnel(
   calls: RelayCalls,
   request: IncomingMessage,
@@ -42,9 +43,10 @@ async function tunnel(
   // At once: behind its end a stream takes nothing back.
   if (head.length > 0) inner.unshift(head)
   try {
-    const outer = await calls.open(targetOfConnect(calls, request.url ?? ''), inner, 'connect')
-    inner.write('HTTP/1.1 200 Connection established\r\n\r\n')
-    joinConnections(inner, outer)
+    const target = targetOfConnect(calls, request.url ?? '')
+    await join(calls, { target, inner, protocol: 'connect' }, () => {
+      inner.write('HTTP/1.1 200 Connection established\r\n\r\n')
+    })
   } catch (error) {
     const { status, reason, text } = answerOf(error)
     const length = Buffer.byteLength(text)
@@ -76,8 +78,11 @@ async function forward(
   try {
     const url = urlOf(calls, request.url ?? '')
     const target = targetOfUrl(calls, url)
-    const outer = await calls.open(target, inner, 'http')
-    pass(request, response, url, outer)
+    const sent = { path: `${url.pathname}${url.search}`, headers: headersOf(request) }
+    const filled = await fill(calls, target, sent)
+    const outer = await calls.open(target, inner, 'http', new Set(filled.used))
+    const headers = [...filled.headers, 'Host', url.host, 'Connection', 'close']
+    passRequest(request, response, { ...filled, headers, outer })
   } catch (error) {
     const { status, reason, text } = answerOf(error)
     // What was to be sent is not read to its end; and where there is no room, none is taken up.
@@ -88,34 +93,6 @@ async function forward(
     })
     response.end(text)
   }
-}
-
-function pass(request: IncomingMessage, response: ServerResponse, url: URL, outer: Duplex): void {
-  const onward = openRequest({
-    createConnection: () => outer as Socket,
-    method: request.method ?? 'GET',
-    path: `${url.pathname}${url.search}`,
-    headers: [...headersOf(request), 'Host', url.host, 'Connection', 'close'],
-    setHost: false,
-  })
-  onward.on('response', (answer) => {
-    const { statusCode = 0, statusMessage = '' } = answer
-    if (statusCode < STATUS_MIN) return void onward.destroy(new Error('an answer that is none'))
-    const headers = headersOf(answer, ['transfer-encoding'])
-    response.writeHead(statusCode, statusMessage.replace(NOT_IN_REASON, ' '), headers)
-    answer.pipe(response)
-    // Cut off: it must not look whole.
-    answer.on('close', () => answer.complete || response.destroy())
-  })
-  // Nobody asked for another protocol.
-  onward.on('upgrade', (_, outer) => void outer.destroy(new Error('an answer that is none')))
-  onward.on('error', () => {})
-  onward.on('close', () => {
-    if (response.headersSent) return
-    response.writeHead(502).end('sandlot: the connection ended before an answer came\n')
-  })
-  response.on('close', () => outer.destroy())
-  request.pipe(onward)
 }
 
 function targetOfConnect(calls: RelayCalls, authority: string): Target {
@@ -139,11 +116,4 @@ function targetOfUrl(calls: RelayCalls, url: URL): Target {
   if (target) return target
   calls.refuse('http')
   throw new Refusal('invalid', 'the address of the request names no host')
-}
-
-function answerOf(error: unknown): { status: number; reason: string; text: string } {
-  const refusal =
-    error instanceof Refusal ? error : new Refusal('unreachable', 'the connection failed')
-  const { status, reason, message } = refusal
-  return { status, reason, text: `sandlot: ${message}\n` }
 }

@@ -35,6 +35,11 @@ export const NETWORK_LIMITS = {
   nameLength: 253,
   /** Addresses of one name that are looked at. */
   addresses: 32,
+  /** Certificates of one project that are kept in memory, how long each is good for and is used, and its authority. */
+  certificates: 256,
+  certificateDays: 30,
+  certificateRenewMs: 14 * 86_400_000,
+  authorityDays: 3_650,
   /** A file with settings of the machine. */
   settingsBytes: 2 ** 20,
   /** How long the machine's settings are taken as they were read. */

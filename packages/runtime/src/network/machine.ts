@@ -2,7 +2,7 @@ import type { NetworkPolicy } from '@sandlot/protocol'
 import { environmentFor, type NetworkEnvironment, type PackageTools } from './environment.ts'
 import { NETWORK_LIMITS } from './limits.ts'
 import { MachineNames } from './names.ts'
-import { certificateBundle } from './packages/certificates.ts'
+import { certificateBundle, certificatesIn } from './packages/certificates.ts'
 import { textOf } from './packages/machine-files.ts'
 import { type PackageMirrors, readPackageMirrors } from './packages/mirrors.ts'
 import type { PackageSettings } from './packages/settings.ts'
@@ -40,15 +40,32 @@ export class MachineNetwork {
     return compilePolicy(policy, mirrors)
   }
 
-  /** Variables and files for commands under a policy; `osRelease` is the text of the world's /etc/os-release. */
-  async environment(policy: NetworkPolicy, osRelease = ''): Promise<NetworkEnvironment> {
+  /**
+   * Variables and files for commands under a policy; `osRelease` is the text of the world's /etc/os-release, `authority` one more
+   * certificate that they trust.
+   */
+  async environment(
+    policy: NetworkPolicy,
+    osRelease = '',
+    authority?: string,
+  ): Promise<NetworkEnvironment> {
     const tools = wantsPackages(policy) ? (await this.#read()).tools : NO_TOOLS
-    return environmentFor(policy, tools, osRelease)
+    if (authority === undefined) return environmentFor(policy, tools, osRelease)
+    const trusted = tools.certificates ?? (await this.trusted()).join('\n')
+    const certificates = `${trusted}\n${authority}`
+    return environmentFor(policy, { ...tools, certificates }, osRelease)
+  }
+
+  /** Certificates that the machine trusts; empty where it has no file of them. */
+  async trusted(): Promise<readonly string[]> {
+    const { env, certificatesPath } = this.#settings
+    const more = [env.SSL_CERT_FILE, env.NODE_EXTRA_CA_CERTS].filter((path) => path !== undefined)
+    return await certificatesIn([certificatesPath, ...more])
   }
 
   async relay(
     policy: NetworkPolicy,
-    options: Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes'> = {},
+    options: Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes' | 'secrets'> = {},
   ): Promise<NetworkRelay> {
     const { env } = this.#settings
     return new NetworkRelay({

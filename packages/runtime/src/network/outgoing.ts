@@ -16,6 +16,8 @@ export interface Open {
   readonly address: string
   readonly inner: Duplex
   readonly outer: Socket
+  /** Variables whose secrets go over it, complete when it closes. */
+  readonly used: ReadonlySet<string>
   /** Its bytes are counted while they pass. */
   readonly isMetered: boolean
 }
@@ -32,6 +34,8 @@ export interface ClosedConnection {
   readonly sentBytes: number
   readonly receivedBytes: number
   readonly durationMs: number
+  /** Variables whose secrets were put in. */
+  readonly secrets?: string[]
 }
 
 interface OutgoingParts {
@@ -86,7 +90,9 @@ export class Outgoing {
       this.#closedBytes += bytesOf(outer)
       const { bytesWritten: sentBytes, bytesRead: receivedBytes } = outer
       const durationMs = Math.round(performance.now() - startedMs)
-      resolve({ sentBytes, receivedBytes, durationMs })
+      const secrets = [...open.used]
+      const more = secrets.length > 0 ? { secrets } : {}
+      resolve({ sentBytes, receivedBytes, durationMs, ...more })
     })
     const stream = open.isMetered ? this.#metered(open) : outer
     return { stream, opened: { rule: permit.rule, address, closed } }

@@ -14,6 +14,7 @@ import type { ModelEndpoint } from './model-relay.ts'
 import { type Open, type OpenedConnection, Outgoing } from './outgoing.ts'
 import type { CompiledPolicy, Permit } from './policy.ts'
 import { notAllowed, Refusal, type RefusalKind, tooFast, tooMany, tooMuch } from './refusal.ts'
+import type { RelaySecrets } from './secrets/relay-secrets.ts'
 import { SOCKS_VERSION, serveSocks } from './socks.ts'
 
 /** What became of one request for a connection; told once for each, and once more where a limit cuts it off. */
@@ -35,6 +36,7 @@ export interface RelayOptions {
   /** Sent and received before, in the sandbox's life. Default 0. */
   readonly spentBytes?: number
   readonly model?: ModelEndpoint | undefined
+  readonly secrets?: RelaySecrets | undefined
   readonly limits?: Partial<typeof RELAY_LIMITS>
 }
 
@@ -96,6 +98,10 @@ export class NetworkRelay implements RelayCalls {
 
   get model(): ModelEndpoint | undefined {
     return this.#options.model
+  }
+
+  get secrets(): RelaySecrets | undefined {
+    return this.#options.secrets
   }
 
   get policy(): CompiledPolicy {
@@ -163,16 +169,25 @@ export class NetworkRelay implements RelayCalls {
     return this.#outgoing.closed()
   }
 
-  async open(target: Target, inner: Duplex, protocol: RelayProtocol): Promise<Duplex> {
+  async open(
+    target: Target,
+    inner: Duplex,
+    protocol: RelayProtocol,
+    used: ReadonlySet<string> = new Set(),
+  ): Promise<Duplex> {
     try {
-      return await this.#connect(target, inner, protocol)
+      return await this.#connect({ target, inner, protocol, used })
     } catch (error) {
       this.#tellRefusal({ target, protocol }, error)
       throw error
     }
   }
 
-  refuse(protocol: RelayProtocol): void {
+  refuse(protocol: RelayProtocol, of?: { readonly target: Target; readonly error: unknown }): void {
+    if (of) {
+      this.#tellRefusal({ target: of.target, protocol }, of.error)
+      return
+    }
     const detail = 'what was asked for names no host'
     this.#tell({ target: '', protocol, outcome: 'invalid', detail })
   }
@@ -189,7 +204,10 @@ export class NetworkRelay implements RelayCalls {
     }
   }
 
-  async #connect(target: Target, inner: Duplex, protocol: RelayProtocol): Promise<Duplex> {
+  async #connect(
+    wanted: Omit<Open, 'permit' | 'outer' | 'address' | 'isMetered'>,
+  ): Promise<Duplex> {
+    const { target, inner, protocol } = wanted
     const { connections, connectionsPerMinute, bytes } = this.limits
     const gone = new AbortController()
     const abort = () => gone.abort(new Refusal('unreachable', 'the client left'))
@@ -206,7 +224,7 @@ export class NetworkRelay implements RelayCalls {
       const isFull = this.#outgoing.size + this.#dialling >= connections
       if (isFull || this.#inner.get(inner)?.beyond) throw tooMany(connections)
       const outer = await this.#dial(target, permit, signal)
-      const { stream, opened } = this.#outgoing.keep({ target, permit, protocol, inner, outer })
+      const { stream, opened } = this.#outgoing.keep({ ...wanted, permit, outer })
       this.#tell({ target: formatTarget(target), protocol, outcome: 'allowed', opened })
       return stream
     } finally {

@@ -8,7 +8,7 @@ import { wantsPackages } from './policy.ts'
 import type { NetworkRelay, RelayOptions } from './relay.ts'
 
 export interface SandboxNetworkOptions
-  extends Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes'> {
+  extends Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes' | 'secrets'> {
   readonly machine: MachineNetwork
   readonly policy: NetworkPolicy
   /** The world whose commands the policy is for. */
@@ -56,7 +56,7 @@ export class SandboxNetwork {
 
   /** For commands from now on; proxies alone where the policy names hosts, nothing where it is `none`. */
   get env(): Readonly<Record<string, string>> {
-    return this.#environment.env
+    return { ...this.#environment.env, ...this.#relay.secrets?.env }
   }
 
   /** As the relay itself has it. */
@@ -82,7 +82,8 @@ export class SandboxNetwork {
   async enter(policy: NetworkPolicy, world: string, wait: GuestWait = {}): Promise<void> {
     this.#relay.setPolicy(await this.#machine.compile(policy))
     const release = wantsPackages(policy) ? await this.#osRelease(world, wait) : ''
-    const environment = await this.#machine.environment(policy, release)
+    const authority = this.#relay.secrets?.authority?.certificate
+    const environment = await this.#machine.environment(policy, release, authority)
     for (const { path, content } of environment.files) {
       const options = { mode: 0o644, parents: true }
       await this.#guest.files.write(world, path, Buffer.from(content), options, wait)

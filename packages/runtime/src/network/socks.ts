@@ -3,7 +3,7 @@ import { ByteReader } from './byte-reader.ts'
 import type { RelayCalls } from './connection.ts'
 import { type Target, targetOf } from './host.ts'
 import { Refusal, type RefusalKind } from './refusal.ts'
-import { joinConnections } from './tunnel.ts'
+import { join } from './tunnel.ts'
 
 export const SOCKS_VERSION = 5
 const CONNECT = 1
@@ -37,10 +37,10 @@ export async function serveSocks(inner: Duplex, calls: RelayCalls): Promise<void
     if (!target) return
     release = calls.occupy(inner)
     if (!release) return void inner.destroy()
-    const outer = await calls.open(target, inner, 'socks')
-    inner.write(answer(ANSWERS.done))
-    reader.release()
-    joinConnections(inner, outer)
+    await join(calls, { target, inner, protocol: 'socks' }, () => {
+      inner.write(answer(ANSWERS.done))
+      reader.release()
+    })
   } catch (error) {
     if (!(error instanceof Refusal)) return void inner.destroy()
     inner.end(answer(ANSWERS[error.kind]))

@@ -86,6 +86,8 @@ export interface RunOptions<Task> {
   readonly ifIncompatible?: RunCreateInput['ifIncompatible']
   /** What each phase may reach: `{ setup: 'packages', agent: { allow: ['api.example.org'] } }`. Default: nothing. */
   readonly network?: RunCreateInput['network']
+  /** What is put into requests of its sandboxes on their way out: `{ API_KEY: { from: 'openai', hosts: ['api.example.org'], tls: 'terminate' } }`. */
+  readonly secrets?: RunCreateInput['secrets']
   readonly env?: Record<string, string>
   readonly workdir?: string
   readonly user?: string

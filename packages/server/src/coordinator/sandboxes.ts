@@ -60,6 +60,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           ...(terms.workdir === null ? {} : { workdir: terms.workdir }),
           ...(terms.user === null ? {} : { user: terms.user }),
           network: terms.network,
+          ...(specification.secrets ? { secrets: specification.secrets } : {}),
           ...(terms.program?.model ? { model: terms.program.model.url } : {}),
           phase: specification.setup.length > 0 ? 'setup' : 'agent',
           waitMs: leftMs(clock, effect.dueMs),

@@ -12,6 +12,7 @@ import {
   type Resources,
   type RunCreate,
   SandlotError,
+  type SecretUses,
   TIMEOUT_DEFAULTS_MS,
 } from '@sandlot/protocol'
 import { defined } from '../defined.ts'
@@ -31,6 +32,8 @@ export interface Specification {
   readonly retry: { readonly [K in keyof typeof RETRY_DEFAULTS]: number }
   readonly resources: Resources
   readonly network: PhaseNetwork
+  /** What is put into requests: names of secrets, no values. Absent: nothing. */
+  readonly secrets?: SecretUses
   readonly env: Readonly<Record<string, string>>
   readonly workdir: string | null
   readonly user: string | null
@@ -91,6 +94,7 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     retry: { ...RETRY_DEFAULTS, ...defined(run.retry) },
     resources: completeResources(run.resources),
     network: run.network ?? {},
+    ...(run.secrets ? { secrets: run.secrets } : {}),
     env: run.env ?? {},
     workdir: run.workdir ?? null,
     user: run.user ?? null,

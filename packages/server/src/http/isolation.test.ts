@@ -91,6 +91,9 @@ const ROWS: Readonly<Record<Exclude<RouteName, 'connect'>, Row>> = {
   getNetwork: sandboxed('/network'),
   setNetwork: sandboxed('/network', { json: { policy: 'none' } }),
   readNetworkLog: sandboxed('/network/log'),
+  setSecret: own(() => ({ path: '/v1/secrets/theirs', json: { value: 'mine' } })),
+  listSecrets: own(),
+  deleteSecret: unknown(() => ({ path: '/v1/secrets/theirs-alone' })),
   backUp: { gets: 'refused', ask: () => ({}) },
   readLog: unknown(({ sandbox, exec }) => ({
     path: `/v1/sandboxes/${sandbox}/execs/${exec}/output`,

@@ -48,6 +48,7 @@ const NEEDS: Readonly<Record<RouteName, Scope | 'none' | 'signed'>> = {
   ...{ createFileUrl: 'run', readSignedFile: 'signed', writeSignedFile: 'signed' },
   ...{ backUp: 'admin', resizeExec: 'run' },
   ...{ getNetwork: 'read', setNetwork: 'run', readNetworkLog: 'read' },
+  ...{ setSecret: 'admin', listSecrets: 'read', deleteSecret: 'admin' },
   connect: 'run',
 }
 

@@ -7,6 +7,8 @@ const ADMIN: ReadonlySet<RouteName> = new Set([
   'pruneImages',
   'deleteTemplate',
   'deleteSnapshot',
+  'setSecret',
+  'deleteSecret',
   'createKey',
   'listKeys',
   'revokeKey',
@@ -48,6 +50,8 @@ export const OWN_IDEMPOTENCY: ReadonlySet<RouteName> = new Set([
   'runExec',
   // Its answer has the text of a key, which is kept nowhere: the same request again is refused by the id that it gives.
   'createKey',
+  // Set again it is the same. Not even a digest of a secret is kept with the requests that are remembered.
+  'setSecret',
   // These are known by their content.
   'buildImage',
   'prepareTemplate',

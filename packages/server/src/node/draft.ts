@@ -31,6 +31,7 @@ export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRe
     createdAtMs: parts.clock.now(),
     endpoint: parts.endpoint(),
     ...(request.checkpointable || request.checkpoint !== undefined ? { checkpointable: true } : {}),
+    ...(request.secrets === undefined ? {} : { secrets: request.secrets }),
     ...(request.model === undefined ? {} : { model: request.model }),
     ...(from === undefined ? {} : { from }),
     ...(parent === undefined ? {} : { parent }),

@@ -63,6 +63,7 @@ function copyOf({ record }: Entry, id: string, tags: Tags | undefined): AcquireR
     parent: sandbox,
     tags: tags ?? record.tags,
     ...{ project, owner, epoch, image, resources, env, workdir, user, network, phase },
+    ...(record.secrets ? { secrets: record.secrets } : {}),
     ...(record.keepWarmMs === null ? {} : { keepWarmMs: record.keepWarmMs }),
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),
     // The attempt knows nothing of it: it would outlive it for good.

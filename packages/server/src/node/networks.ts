@@ -9,6 +9,7 @@ import {
   SandboxNetwork,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import type { Secrets } from '../secrets/secrets.ts'
 import type { Entry } from './entry.ts'
 import type { NetworkJournal } from './network-journal.ts'
 import type { NetworkJournals } from './network-journals.ts'
@@ -23,6 +24,8 @@ export interface NetworkParts {
   readonly network: MachineNetwork
   readonly ownership: Ownership
   readonly journals: NetworkJournals
+  /** Absent: no sandbox has any. */
+  readonly secrets?: Secrets | undefined
   readonly numbers: NodeNumbers
   readonly log: Logger
   readonly modelNews: News<ModelCall>
@@ -51,6 +54,9 @@ export async function openNetwork(
   const { record } = entry
   if (!hasNetwork(record)) return
   const onNews = await listener(parts, entry)
+  const secrets = await parts.secrets?.relayed(record.project, record.secrets, () =>
+    parts.network.trusted(),
+  )
   entry.network = await SandboxNetwork.open(
     sandbox.guest,
     {
@@ -59,6 +65,7 @@ export async function openNetwork(
       world: entry.gradeOpened ? 'grade' : 'main',
       spentBytes: entry.networkBytes,
       onNews,
+      ...(secrets ? { secrets } : {}),
       ...modelOf(parts, entry),
     },
     wait,

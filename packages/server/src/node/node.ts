@@ -8,6 +8,7 @@ import {
   type Usage,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import type { Secrets } from '../secrets/secrets.ts'
 import { keepMetering } from '../usage/keep-metering.ts'
 import { Meter, type MeterOptions } from '../usage/meter.ts'
 import { canRestore, type SavedOf } from './can-restore.ts'
@@ -27,7 +28,6 @@ import { usageNow } from './last-look.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { NetworkJournals } from './network-journals.ts'
 import { enterPhase } from './networks.ts'
-
 import { News } from './news.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
@@ -77,6 +77,8 @@ export interface NodeOptions {
   /** Default: nothing has a price. */
   readonly prices?: MeterOptions['prices']
   readonly numbers?: NodeNumbers
+  /** Default: there are none. */
+  readonly secrets?: Secrets
   /** Default: by this machine's settings. */
   readonly network?: MachineNetwork
   /** A sandbox over this image has ended. */

@@ -1,5 +1,10 @@
 import type { Engine } from '@sandlot/engine'
-import { completeResourcesSchema, NETWORK_PHASES, phaseNetwork } from '@sandlot/protocol'
+import {
+  completeResourcesSchema,
+  NETWORK_PHASES,
+  phaseNetwork,
+  secretUses,
+} from '@sandlot/protocol'
 import { z } from 'zod'
 import { encodeJson } from '../json.ts'
 import { kvRecords } from '../kv-records.ts'
@@ -26,6 +31,8 @@ export const ownershipRecord = z.object({
   /** What each phase may reach, and the phase it is in. */
   network: phaseNetwork.default({}),
   phase: z.enum(NETWORK_PHASES).default('agent'),
+  /** What is put into its requests: names of secrets, no values. */
+  secrets: secretUses.exactOptional(),
   /** Its agent holds the port of the way out, whatever the policies say: they were set while it ran. */
   wayOut: z.literal(true).exactOptional(),
   /** Address of a model that it finds on its loopback. */

@@ -21,6 +21,7 @@ import type {
   SandboxEnding,
   SandboxOrigin,
   SandboxState,
+  SecretUses,
   Tags,
 } from '@sandlot/protocol'
 import type { ModelNews } from '@sandlot/runtime'
@@ -148,6 +149,8 @@ export interface AcquireRequest {
   readonly lifetimeMs?: number
   /** What each phase may reach. Default: nothing. */
   readonly network?: PhaseNetwork
+  /** What is put into its requests on their way out, to hosts that its network allows. */
+  readonly secrets?: SecretUses
   /** Address of a model that it finds on its loopback, whatever its network; `modelCalls` tells of each call. */
   readonly model?: string
   /** The phase that it is in at first. Default `agent`. */

@@ -3,6 +3,7 @@ import type { CoordinatorPort, TaskRequest } from '../coordinator/port.ts'
 import { defined } from '../defined.ts'
 import type { Handlers } from '../http/call.ts'
 import { startOf } from '../sandboxes/start-of.ts'
+import type { Secrets } from '../secrets/secrets.ts'
 import type { StartPoint, StartPoints } from '../start-points.ts'
 
 type RunRoutes =
@@ -27,9 +28,12 @@ type RunRoutes =
 export function runHandlers(
   coordinator: CoordinatorPort,
   startPoints: StartPoints,
+  secrets: Secrets,
 ): Pick<Handlers, RunRoutes> {
   return {
     createRun: async ({ caller, body }) => {
+      const { network = {}, env } = body
+      await secrets.check(caller.project, body.secrets, { network, ...defined({ env }) })
       using start = await startPoints.resolve(caller.project, body.from)
       const { image: from, checkpoint, coldInstead, onRestore, ...rest } = startOf(start, body)
       const memory = defined({ checkpoint, coldInstead, onRestore })

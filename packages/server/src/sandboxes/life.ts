@@ -6,11 +6,13 @@ import {
   type SandboxView,
   SandlotError,
 } from '@sandlot/protocol'
+import { defined } from '../defined.ts'
 import type { Call, Handlers } from '../http/call.ts'
 import { pageOf } from '../http/page.ts'
 import { idFromKey } from '../id-from-key.ts'
 import type { Node } from '../node/node.ts'
 import { CLIENT } from '../node/owners.ts'
+import type { Secrets } from '../secrets/secrets.ts'
 import type { StartPoints } from '../start-points.ts'
 import { hasTag } from './has-tag.ts'
 import { startOf } from './start-of.ts'
@@ -23,10 +25,11 @@ type LifeRoutes = 'createSandbox' | 'listSandboxes' | 'getSandbox' | 'stopSandbo
 export function lifeHandlers(
   node: Node,
   startPoints: StartPoints,
+  secrets: Secrets,
   clock: { now(): number },
 ): Pick<Handlers, LifeRoutes> {
   return {
-    createSandbox: (call) => create(node, startPoints, call),
+    createSandbox: (call) => create({ node, startPoints, secrets }, call),
     listSandboxes: async (call) => list(node, call, clock.now()),
     getSandbox: (call) => get(node, call, clock.now()),
     stopSandbox: (call) => stop(node, call, clock.now()),
@@ -34,8 +37,11 @@ export function lifeHandlers(
 }
 
 async function create(
-  node: Node,
-  startPoints: StartPoints,
+  {
+    node,
+    startPoints,
+    secrets,
+  }: { readonly node: Node; readonly startPoints: StartPoints; readonly secrets: Secrets },
   call: Call<'createSandbox'>,
 ): Promise<SandboxView> {
   const { body, caller, idempotencyKey: key } = call
@@ -46,6 +52,8 @@ async function create(
   }
   call.signal.addEventListener('abort', onGone, { once: true })
   try {
+    const network = body.network === undefined ? {} : phasesOf(body.network)
+    await secrets.check(caller.project, body.secrets, { network, ...defined({ env: body.env }) })
     using start = await startPoints.resolve(caller.project, body.from)
     const entry = await node.sandboxes.acquire({
       sandbox: id,
@@ -57,7 +65,8 @@ async function create(
       keepWarmMs: body.keepWarm ?? KEEP_WARM_DEFAULT_MS,
       ...(body.lifetime === undefined ? {} : { lifetimeMs: body.lifetime }),
       ...(body.tags ? { tags: body.tags } : {}),
-      ...(body.network === undefined ? {} : { network: phasesOf(body.network) }),
+      network,
+      ...(body.secrets ? { secrets: body.secrets } : {}),
       ...(body.checkpointable ? { checkpointable: true } : {}),
     })
     return liveView(entry)

@@ -40,6 +40,7 @@ function base(record: OwnershipRecord): Omit<SandboxView, 'state'> {
     env: record.env,
     workdir: record.workdir,
     network: { phase: record.phase, allows: { setup, agent, grade } },
+    ...(record.secrets ? { secrets: record.secrets } : {}),
     createdAtMs: record.createdAtMs,
     endpoint: record.endpoint,
     ...(record.checkpointable ? { checkpointable: true } : {}),

@@ -11,9 +11,15 @@ export async function certificateBundle(
   { certificatesPath }: PackageSettings,
 ): Promise<string | undefined> {
   if (certificatePaths.length === 0) return undefined
-  const texts = await Promise.all([...new Set([certificatesPath, ...certificatePaths])].map(textOf))
+  const blocks = await certificatesIn([certificatesPath, ...certificatePaths])
+  return blocks.length === 0 ? undefined : `${blocks.join('\n')}\n`
+}
+
+/** Each certificate of these files once. */
+export async function certificatesIn(paths: readonly string[]): Promise<string[]> {
+  const texts = await Promise.all([...new Set(paths)].map(textOf))
   const blocks = texts.flatMap(
     (text) => text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [],
   )
-  return blocks.length === 0 ? undefined : `${[...new Set(blocks)].join('\n')}\n`
+  return [...new Set(blocks)]
 }

@@ -27,11 +27,12 @@ export function relayBed(
     readonly limits?: RelayOptions['limits']
     readonly model?: RelayOptions['model']
     readonly spentBytes?: number
+    readonly secrets?: RelayOptions['secrets']
     /** In place of `names`. */
     readonly resolve?: RelayOptions['machine']['resolve']
   } = {},
 ): RelayBed {
-  const { names = {}, mirrors = [], upstream, limits, model, spentBytes } = options
+  const { names = {}, mirrors = [], upstream, limits, model, spentBytes, secrets } = options
   const news: RelayNews[] = []
   const resolved: string[] = []
   const relay = new NetworkRelay({
@@ -51,6 +52,7 @@ export function relayBed(
     },
     ...(limits ? { limits } : {}),
     ...(model ? { model } : {}),
+    ...(secrets ? { secrets } : {}),
     ...(spentBytes === undefined ? {} : { spentBytes }),
   })
   return {
