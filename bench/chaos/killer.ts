@@ -17,6 +17,8 @@ export interface Kills {
   readonly client: number
   readonly helper: number
   readonly sandbox: number
+  /** Which. */
+  readonly sandboxes: ReadonlySet<string>
 }
 
 /** An episode that held three workers that died is a failure of its own: so often none of them dies. */
@@ -32,6 +34,7 @@ export async function killAtRandom(
   random: () => number,
   over: AbortSignal,
 ): Promise<Kills> {
+  const sandboxes = new Set<string>()
   const kills = { daemon: 0, client: 0, helper: 0, sandbox: 0 }
   while (!over.aborted && !targets.isCalm()) {
     await pause(PAUSE_MS.least + random() * (PAUSE_MS.most - PAUSE_MS.least), over)
@@ -47,13 +50,16 @@ export async function killAtRandom(
     } else if (lot < 0.4 && targets.killHelper && kills.helper < HELPER_KILLS_MAX) {
       if (targets.killHelper()) kills.helper += 1
     } else if (targets.sandboxesIn !== undefined) {
-      if (await killAnySandbox(targets.sandboxesIn, random)) kills.sandbox += 1
+      const killed = await killAnySandbox(targets.sandboxesIn, random)
+      if (killed === undefined) continue
+      kills.sandbox += 1
+      sandboxes.add(killed)
     }
   }
   if (Object.values(kills).every((count) => count === 0)) {
     throw new Error('nothing was killed before the calm, so nothing is shown: take another seed')
   }
-  return kills
+  return { ...kills, sandboxes }
 }
 
 function pause(ms: number, over: AbortSignal): Promise<void> {

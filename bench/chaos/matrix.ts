@@ -1,8 +1,9 @@
 /** Truth against what was reported, and what must never be. */
 import type { ResultRow } from '@sandlot/protocol'
 import { type ChaosTask, truthOf } from './behaviours.ts'
+import { INFRA_RETRIES } from './work.ts'
 
-type Row = Pick<ResultRow, 'key' | 'outcome' | 'reward' | 'valid' | 'error'>
+type Row = Pick<ResultRow, 'key' | 'outcome' | 'reward' | 'valid' | 'error' | 'attempts'>
 
 export interface Verdicts {
   /** How often a truth was reported as what. */
@@ -15,14 +16,19 @@ export interface Verdicts {
   readonly doubled: readonly string[]
 }
 
-export function verdictsOf(tasks: readonly ChaosTask[], rows: readonly Row[]): Verdicts {
+/** `killed`: sandboxes that were killed from outside. */
+export function verdictsOf(
+  tasks: readonly ChaosTask[],
+  rows: readonly Row[],
+  killed: ReadonlySet<string>,
+): Verdicts {
   const matrix = new Map<string, Map<string, number>>()
   const wrong: string[] = []
   const fabricated: string[] = []
   const byKey = Map.groupBy(rows, ({ key }) => key)
   for (const task of tasks) {
-    const truth = truthOf(task)
     for (const row of byKey.get(task.id) ?? []) {
+      const truth = wasKilled(row, killed) ? LOST : truthOf(task)
       const reported = told(row)
       const line = matrix.get(truth) ?? new Map<string, number>()
       matrix.set(truth, line.set(reported, (line.get(reported) ?? 0) + 1))
@@ -42,6 +48,14 @@ export function verdictsOf(tasks: readonly ChaosTask[], rows: readonly Row[]): V
     lost: tasks.filter(({ id }) => !byKey.has(id)).map(({ id }) => id),
     doubled: [...byKey].filter(([, each]) => each.length > 1).map(([key]) => key),
   }
+}
+
+const LOST = 'infra_lost null'
+
+/** Of one whose every try was ended from outside, until none was left, that is the truth, whatever it does. */
+function wasKilled({ attempts }: Row, killed: ReadonlySet<string>): boolean {
+  const lost = attempts.filter(({ outcome }) => outcome === 'infra_lost')
+  return lost.length > INFRA_RETRIES && lost.every(({ sandbox }) => killed.has(sandbox ?? ''))
 }
 
 /** `graded 1`. */

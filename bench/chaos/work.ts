@@ -26,7 +26,7 @@ type Context = EpisodeContext<ChaosTask>
 type Act = 'loop' | 'oom' | 'lose' | 'multiply' | 'fill' | 'kill-all'
 
 /** Loses of its sandboxes that nobody in the episode means, each paid by another attempt. */
-const INFRA_RETRIES = 6
+export const INFRA_RETRIES = 6
 const RIGHT = '42'
 const never = () => new Promise<never>(() => {})
 

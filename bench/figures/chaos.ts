@@ -98,7 +98,7 @@ async function chaosOn(
   const alive = await Array.fromAsync(reader.sandboxes.list({ state: 'running' }))
   await daemon[Symbol.asyncDispose]()
   const left = [...alive.map(({ id }) => `sandbox ${id}`), ...(await leftovers(setting))]
-  const verdicts = verdictsOf(tasks, recorded)
+  const verdicts = verdictsOf(tasks, recorded, kills.sandboxes)
   tell(context, driver, { verdicts, left, kills })
   const twice = read.length - new Set(read.map(({ key }) => key)).size
   return figuresOf(driver, { verdicts, twice, left, kills, seed, wallMs, count: recorded.length })

@@ -26,8 +26,10 @@ test('every TypeScript block of every page passes the type check', {
       names.set(file, `${page}:${line}`)
       await writeFile(join(directory, file), `${text}\nexport {}\n`)
     }
-    // A module that pages run functions of lies beside them.
-    await copyFile(join(top, 'examples/reward.ts'), join(directory, 'reward.ts'))
+    // Modules that pages run functions of lie beside them.
+    for (const name of ['reward.ts', 'episode.ts']) {
+      await copyFile(join(top, 'examples', name), join(directory, name))
+    }
     await writeFile(join(directory, 'package.json'), '{"type":"module"}')
     await writeFile(
       join(directory, 'tsconfig.json'),

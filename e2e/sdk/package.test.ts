@@ -37,6 +37,7 @@ test('holds what it needs and nothing else', async () => {
     'THIRD-PARTY.txt',
     'index.d.ts',
     'index.js',
+    'inside.js',
     'package.json',
     'python-child.py',
     'python-parent.py',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { episodeFunction } from './episode-function.ts'
 import { command } from './exec.ts'
 import { gradeSpec } from './grade.ts'
 import { GROUP_REASONS, groupSpec } from './group.ts'
@@ -42,10 +43,12 @@ export const retries = z
 const runFields = z
   .object({
     name: runName,
-    /** Who runs the episodes: a process that comes as a worker, or the daemon itself, which runs a program. */
-    kind: z.enum(['worker', 'program']),
+    /** Who runs the episodes: a process that comes as a worker, the daemon itself, which runs a program, or containers of a function. */
+    kind: z.enum(['worker', 'program', 'function']),
     /** Of a run of programs, and there only. */
     program: programSpec.optional(),
+    /** Of a run of a function, and there only. It also grades where `grade` is a worker's. */
+    function: episodeFunction.optional(),
     from: startPoint,
     concurrency: z.number().int().min(1).max(LIMITS.concurrency),
     timeout: timeouts.optional(),
@@ -90,6 +93,10 @@ export const runCreate = runFields
     path: ['program'],
     message: 'a run of kind program has one, another has none',
   })
+  .refine((run) => (run.kind === 'function') === (run.function !== undefined), {
+    path: ['function'],
+    message: 'a run of kind function has one, another has none',
+  })
   .refine(({ program, grade }) => program === undefined || grade?.kind !== 'worker', {
     path: ['grade'],
     message: 'a run of programs has no worker that could grade: give a command',
@@ -103,7 +110,7 @@ export type RunCreate = z.output<typeof runCreate>
 
 /** `POST /v1/runs/:name/attach`: what is named has to be what the run was started with. */
 export const runAttach = runFields
-  .omit({ name: true, kind: true, ifExists: true })
+  .omit({ name: true, kind: true, function: true, ifExists: true })
   .omit({ concurrency: true, ahead: true, tags: true, artifacts: true, keep: true })
   .omit({ retain: true })
   .partial()

@@ -1,6 +1,6 @@
 /**
- * Builds the npm package `sandlot` into `dist/`: one JavaScript file without dependencies, one file of types, the graders' Python
- * sources, README and licence. In this repository nobody uses it: the workspace runs the sources.
+ * Builds the npm package `sandlot` into `dist/`: one JavaScript file without dependencies, and one that goes into the containers of
+ * functions, one file of types, the graders' Python sources, README and licence. In this repository nobody uses it: the workspace runs the sources.
  *
  *     npm run build -w packages/sdk && npm pack packages/sdk/dist
  */
@@ -17,6 +17,9 @@ const REPOSITORY = join(PACKAGE, '../..')
 const TARGET = 'es2022'
 /** Read at run time, beside the JavaScript. */
 const PYTHON = ['python-parent.py', 'python-child.py']
+
+/** What a bundled episode begins with, read where one is bundled. */
+const INSIDE = 'inside.js'
 
 const shared: InputOptions = {
   input: { index: join(PACKAGE, 'src/index.ts') },
@@ -41,6 +44,12 @@ async function build(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true })
   await using code = await rolldown({ ...shared, transform: { target: TARGET } })
   const { output } = await code.write({ dir: directory, format: 'esm', codeSplitting: false })
+  await using inside = await rolldown({
+    ...shared,
+    input: { inside: join(PACKAGE, 'src/function/inside.ts') },
+    transform: { target: TARGET },
+  })
+  await inside.write({ dir: directory, format: 'esm', codeSplitting: false })
   await using types = await rolldown({
     ...shared,
     plugins: [dts({ dtsOnly: true, tsconfig: join(REPOSITORY, 'tsconfig.json'), logger: QUIET })],
@@ -90,6 +99,6 @@ async function manifestOf(): Promise<object> {
     types: './index.d.ts',
     peerDependencies: { esbuild: dependencies.esbuild },
     peerDependenciesMeta: { esbuild: { optional: true } },
-    files: ['index.js', 'index.d.ts', 'THIRD-PARTY.txt', ...PYTHON],
+    files: ['index.js', INSIDE, 'index.d.ts', 'THIRD-PARTY.txt', ...PYTHON],
   }
 }

@@ -128,14 +128,18 @@ export type {
   AttachOptions,
   BroughtContent,
   CommandGrade,
+  ContainerGrade,
   FunctionGrade,
+  FunctionRunOptions,
   GradePlace,
   GroupOptions,
   MapOptions,
+  OpenFunctionOptions,
   OpenOptions,
   RewardOption,
   RunOptions as RolloutOptions,
 } from './rollout/options.ts'
+export type { EpisodeInContainers } from './rollout/player.ts'
 export type {
   OpenProgramOptions,
   Program,

@@ -9,7 +9,7 @@
  */
 import { join } from 'node:path'
 import { type Engine, systemClock } from '@sandlot/engine'
-import { openImageStore } from '@sandlot/runtime'
+import { type InnerServer, openImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import {
   announce,
@@ -25,9 +25,11 @@ import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts
 import { Coordinator } from './coordinator/coordinator.ts'
 import { openDriver } from './driver.ts'
 import { fromRuntime } from './failure.ts'
+import { functionHost } from './function-host.ts'
 import { Queues } from './functions/queues.ts'
 import { sandboxContainers } from './functions/sandbox-container.ts'
 import { halfOfDisk } from './half-of-disk.ts'
+import { innerApi } from './http/inner-api.ts'
 import { Signer } from './http/signed.ts'
 import { hasImageBlob, openImageBlob } from './images/image-blobs.ts'
 import { stepMachines } from './images/step-machines.ts'
@@ -95,7 +97,7 @@ async function started(input: DaemonInput): Promise<Daemon> {
   const apiKey = await localKey(dataDirectory)
   const signer = await Signer.open(dataDirectory, systemClock.now)
   const audit = starting.use(new Audit({ log: engine.log, clock: systemClock, logger: log }))
-  const parts = await openParts({ options, log, metrics, engine, starting })
+  const parts = await openParts({ options, log, metrics, engine, signer, starting })
   const daemonUrl = () => parts.endpoint.url
   const api = await openApi({
     ...parts,
@@ -110,6 +112,7 @@ async function started(input: DaemonInput): Promise<Daemon> {
   })
   const { listening, sockets } = api
   parts.endpoint.url = listening.url
+  parts.inside.server = innerApi(listening.server)
   const { node, coordinator, queues, serving } = parts
   const { server, url } = listening
   const closeSockets = () => sockets.close()
@@ -163,6 +166,7 @@ interface Given {
   readonly log: Logger
   readonly metrics: Metrics
   readonly engine: Engine
+  readonly signer: Signer
 }
 
 /** What does the work. What must be closed is put on `starting`. */
@@ -191,6 +195,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   const seal = await Seal.open(options.dataDirectory)
   const secrets = new Secrets(engine, seal, systemClock.now)
   const endpoint = { url: '' }
+  const inside: { server?: InnerServer } = {}
   const node = await Node.open({
     ...nodeSettings(options),
     endpoint: () => endpoint.url,
@@ -203,6 +208,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     secrets,
     prices: options.prices,
     numbers: metrics,
+    inside: () => inside.server,
     onReleased: ({ source }) => {
       if (source.kind === 'id') saved.snapshots.reapSoon()
     },
@@ -216,7 +222,9 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     }),
   )
   disk.govern(node.room)
+  const source = sandboxContainers({ node, images, engine, onStored })
   const coordinator = new Coordinator({
+    functions: functionHost(source, given.signer, systemClock),
     ...{ engine, node, currency: options.prices?.currency ?? null },
     clock: systemClock,
     keeper: saved.keeper,
@@ -225,7 +233,6 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     warn: (message, error) => log.warn({ err: error }, message),
   })
   opened.coordinator = coordinator
-  const source = sandboxContainers({ node, images, engine, onStored })
   return {
     ...{ images, checkpoints, disk, secrets },
     ...saved,
@@ -233,6 +240,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     coordinator,
     queues: new Queues({ engine, clock: systemClock, source, log }),
     endpoint,
+    inside,
     left,
     driver: driver.name,
     serving: new Serving(),

@@ -88,7 +88,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
   const { options, log, metrics, engine, holdings, node, coordinator, queues, serving } = given
   const keys = await KeyRing.open(engine, given.apiKey, systemClock.now)
   if (keys.list().some(({ project }) => project !== 'default')) await holdings.share()
-  const rights = new Rights({ keys, signer: given.signer, now: systemClock.now })
+  const rights = rightsBy(keys, given)
   const { requestsPerSecond } = options
   const rates = new RateLimits({ requestsPerSecond, now: () => performance.now() })
   const onAnswered = (answered: Answered) => {
@@ -190,4 +190,9 @@ function handlersOf(
     ...usageHandlers(node, systemClock),
     ...queueHandlers(given.queues, startPoints),
   }
+}
+
+function rightsBy(keys: KeyRing, { signer, coordinator }: ApiParts): Rights {
+  const isLeaseAlive = (lease: string, sandbox: string) => coordinator.isLeaseAlive(lease, sandbox)
+  return new Rights({ keys, signer, now: systemClock.now, isLeaseAlive })
 }

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { Target } from './host.ts'
+import type { InnerServer } from './inner-server.ts'
 import type { ModelEndpoint } from './model-relay.ts'
 import type { RelaySecrets } from './secrets/relay-secrets.ts'
 
@@ -27,6 +28,8 @@ export interface RelayCalls {
   readonly secrets?: RelaySecrets | undefined
   /** What requests that name no other host are for. */
   readonly model?: ModelEndpoint | undefined
+  /** The same, where there is no model. */
+  readonly server?: InnerServer | undefined
 }
 
 export type RelayProtocol = 'http' | 'connect' | 'socks'

@@ -15,6 +15,15 @@ export function httpProxy(calls: RelayCalls): Server {
   const server = createServer()
   server.on('connect', (request, inner, head) => void tunnel(calls, request, inner, head))
   server.on('request', (request, response) => void forward(calls, request, response))
+  const { server: inside } = calls
+  if (inside) {
+    server.on('upgrade', (request, inner, head) => {
+      const release = calls.occupy(inner)
+      if (!release) return void inner.destroy()
+      inner.once('close', release)
+      inside.upgrade(request, inner, head)
+    })
+  }
   server.on('clientError', (_error, inner) => {
     if (inner.writable) inner.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
     else inner.destroy()
@@ -73,6 +82,10 @@ async function forward(
   // Not of a proxy, but of the one server that there is.
   if (calls.model && request.url?.startsWith('/')) {
     callModel(calls.model, request, response)
+    return
+  }
+  if (calls.server && request.url?.startsWith('/')) {
+    calls.server.request(request, response)
     return
   }
   try {

@@ -65,7 +65,7 @@ export class MachineNetwork {
 
   async relay(
     policy: NetworkPolicy,
-    options: Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes' | 'secrets'> = {},
+    options: Pick<RelayOptions, 'onNews' | 'model' | 'server' | 'spentBytes' | 'secrets'> = {},
   ): Promise<NetworkRelay> {
     const { env } = this.#settings
     return new NetworkRelay({

@@ -9,6 +9,7 @@ import type { RelayCalls, RelayProtocol } from './connection.ts'
 import { type DialMachine, dial } from './dial.ts'
 import { formatTarget, type Target } from './host.ts'
 import { httpProxy } from './http-proxy.ts'
+import type { InnerServer } from './inner-server.ts'
 import { NETWORK_LIMITS } from './limits.ts'
 import type { ModelEndpoint } from './model-relay.ts'
 import { type Open, type OpenedConnection, Outgoing } from './outgoing.ts'
@@ -37,6 +38,7 @@ export interface RelayOptions {
   readonly spentBytes?: number
   readonly model?: ModelEndpoint | undefined
   readonly secrets?: RelaySecrets | undefined
+  readonly server?: InnerServer | undefined
   readonly limits?: Partial<typeof RELAY_LIMITS>
 }
 
@@ -102,6 +104,10 @@ export class NetworkRelay implements RelayCalls {
 
   get secrets(): RelaySecrets | undefined {
     return this.#options.secrets
+  }
+
+  get server(): InnerServer | undefined {
+    return this.#options.server
   }
 
   get policy(): CompiledPolicy {

@@ -8,7 +8,7 @@ import { wantsPackages } from './policy.ts'
 import type { NetworkRelay, RelayOptions } from './relay.ts'
 
 export interface SandboxNetworkOptions
-  extends Pick<RelayOptions, 'onNews' | 'model' | 'spentBytes' | 'secrets'> {
+  extends Pick<RelayOptions, 'onNews' | 'model' | 'server' | 'spentBytes' | 'secrets'> {
   readonly machine: MachineNetwork
   readonly policy: NetworkPolicy
   /** The world whose commands the policy is for. */

@@ -1,8 +1,8 @@
 /** From a module of this machine to one file that needs nothing but Node.js. The bundler is loaded when it is first needed. */
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SandlotError } from '@sandlot/protocol'
-import type { BuildFailure, Message, Plugin } from 'esbuild'
+import type { BuildFailure, BuildOptions, Message, Plugin } from 'esbuild'
 
 export interface Bundle {
   readonly code: Uint8Array
@@ -17,23 +17,35 @@ const TARGET = 'node24'
 const BANNER =
   "import { createRequire as sandlotRequire } from 'node:module'; globalThis.require ??= sandlotRequire(import.meta.url);"
 
+const refuseNative: Plugin = {
+  name: 'no-native-modules',
+  setup({ onResolve }) {
+    onResolve({ filter: /\.node$/ }, ({ path }) => ({
+      errors: [{ text: `${JSON.stringify(path)} is a native module, which can't be bundled` }],
+    }))
+  },
+}
+
+const SHARED = {
+  ...({ bundle: true, platform: 'node', format: 'esm', write: false } as const),
+  ...({ metafile: true, keepNames: true, logLevel: 'silent', charset: 'utf8' } as const),
+  // Only its directory counts: the sources are named as seen from there.
+  outfile: '/module.mjs',
+  ...({ sourcemap: 'inline', sourcesContent: false, sourceRoot: 'file:///' } as const),
+  banner: { js: BANNER },
+  plugins: [refuseNative],
+} satisfies BuildOptions
+
 /** @throws SandlotError `function_invalid`: a syntax error, a missing dependency, a native module, no such export */
 export async function bundleModule(module: URL | string, name: string): Promise<Bundle> {
   const path = pathOf(module)
-  const label = name === 'default' ? basename(path) : `${basename(path)}#${name}`
+  const { label } = labelled(path, name)
   const { build } = await loadBundler()
-  const built = await build({
-    entryPoints: [path],
-    ...{ bundle: true, platform: 'node', format: 'esm', target: TARGET, write: false },
-    ...{ metafile: true, keepNames: true, logLevel: 'silent', charset: 'utf8' },
-    // Only its directory counts: the sources are named as seen from there.
-    outfile: '/module.mjs',
-    ...{ sourcemap: 'inline', sourcesContent: false, sourceRoot: 'file:///' },
-    banner: { js: BANNER },
-    plugins: [refuseNative],
-  }).catch((error: BuildFailure) => {
-    throw bundleError(label, error)
-  })
+  const built = await build({ ...SHARED, entryPoints: [path], target: TARGET }).catch(
+    (error: BuildFailure) => {
+      throw bundleError(label, error)
+    },
+  )
   const [output] = Object.values(built.metafile.outputs).filter(({ exports }) => exports.length > 0)
   const exported = output?.exports ?? []
   if (!exported.includes(name)) throw noSuchExport(path, name, exported)
@@ -41,6 +53,54 @@ export async function bundleModule(module: URL | string, name: string): Promise<
   const is = knownKind(new TextDecoder().decode(code), name)
   if (is !== undefined) throw invalid(`the export ${name} of ${path} is ${is}, not a function`)
   return { code, label }
+}
+
+function labelled(path: string, name: string): Pick<Bundle, 'label'> {
+  return { label: name === 'default' ? basename(path) : `${basename(path)}#${name}` }
+}
+
+/** An export of a module. */
+export interface Exported {
+  readonly module: URL | string
+  readonly name: string
+}
+
+/**
+ * An episode, and its grader where that is a function too, as a function whose export `attempt` takes leases: with all that drives a sandbox
+ * from inside of a container.
+ * @throws SandlotError `function_invalid`
+ */
+export async function bundleAttempt(episode: Exported, grader?: Exported): Promise<Bundle> {
+  const path = pathOf(episode.module)
+  const { label } = labelled(path, episode.name)
+  const lines = [
+    `import { attemptHandler } from ${JSON.stringify(insidePath())}`,
+    importOf(path, episode.name, 'episode'),
+    ...(grader ? [importOf(pathOf(grader.module), grader.name, 'grader')] : []),
+    `export const attempt = attemptHandler({ episode${grader ? ', grader' : ''} })`,
+  ]
+  const { build } = await loadBundler()
+  const built = await build({
+    ...SHARED,
+    stdin: { contents: lines.join('\n'), resolveDir: dirname(path), sourcefile: 'attempt.mjs' },
+    // Native parts of `ws` that it does without.
+    external: ['bufferutil', 'utf-8-validate'],
+    target: TARGET,
+  }).catch((error: BuildFailure) => {
+    throw bundleError(label, error)
+  })
+  return { code: built.outputFiles[0]?.contents ?? new Uint8Array(), label }
+}
+
+function importOf(path: string, name: string, as: string): string {
+  return `import { ${JSON.stringify(name)} as ${as} } from ${JSON.stringify(path)}`
+}
+
+/** Beside this file where the sources are run, and beside the package's one file. */
+function insidePath(): string {
+  const source = new URL('./inside.ts', import.meta.url)
+  const isSource = import.meta.url.endsWith('.ts')
+  return fileURLToPath(isSource ? source : new URL('./inside.js', import.meta.url))
 }
 
 function pathOf(module: URL | string): string {
@@ -62,15 +122,6 @@ async function loadBundler() {
       cause,
     )
   }
-}
-
-const refuseNative: Plugin = {
-  name: 'no-native-modules',
-  setup({ onResolve }) {
-    onResolve({ filter: /\.node$/ }, ({ path }) => ({
-      errors: [{ text: `${JSON.stringify(path)} is a native module, which can't be bundled` }],
-    }))
-  },
 }
 
 function bundleError(label: string, error: BuildFailure): SandlotError {

@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto'
-import { type FunctionSpecInput, type QueuePutInput, SandlotError } from '@sandlot/protocol'
+import {
+  type EpisodeFunctionInput,
+  type FunctionSpecInput,
+  type QueuePutInput,
+  SandlotError,
+} from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { refuseUnknown } from '../connection/unknown-option.ts'
 import { putBytes } from '../image/blob.ts'
 import { resolveImage } from '../image/resolve.ts'
-import { bundleModule } from './bundle.ts'
+import { type Bundle, bundleAttempt, bundleModule, type Exported } from './bundle.ts'
 import { Calls } from './calls.ts'
 import { encodeInput } from './encode-input.ts'
 import { FunctionCall, formatCallId } from './function-call.ts'
@@ -117,6 +122,45 @@ export class RemoteFunction<Input, Output> {
     return this.#deployment
   }
 
+  /**
+   * What a run needs to have it as its worker, and its grader, which then runs in the same containers. Runs ask for it by themselves.
+   * Throws `function_invalid`, and `invalid_request` for an option that is the run's to say.
+   */
+  async asWorker(grader?: RemoteFunction<never, unknown>): Promise<EpisodeFunctionInput> {
+    this.#refuse(['timeout', 'retry'], 'the run says that of its episodes')
+    const others = [
+      'from',
+      'resources',
+      'env',
+      'network',
+      'concurrency',
+      'containers',
+      'idle',
+    ] as const
+    if (grader)
+      grader.#refuse(
+        [...others, 'timeout', 'retry'],
+        'a grader runs in the containers of its episode',
+      )
+    const bundle = await bundleAttempt(this.#exported(), grader ? grader.#exported() : undefined)
+    const { containers, idle } = this.#options
+    return {
+      ...(await this.#upload({ ...bundle, name: 'attempt' })),
+      ...(containers === undefined ? {} : { containers }),
+      ...(idle === undefined ? {} : { idle }),
+    }
+  }
+
+  #exported(): Exported {
+    return { module: this.#module, name: this.#options.export ?? 'default' }
+  }
+
+  #refuse(options: readonly (keyof FunctionOptions)[], why: string): void {
+    const given = options.find((name) => this.#options[name] !== undefined)
+    if (given === undefined) return
+    throw new SandlotError('invalid_request', `leave \`${given}\` out of client.fn: ${why}`)
+  }
+
   #deployed(again: boolean): Promise<string> {
     if (again) this.#queue = undefined
     this.#queue ??= this.#putQueue().catch((error) => {
@@ -145,10 +189,17 @@ export class RemoteFunction<Input, Output> {
   }
 
   async #deploy(): Promise<Deployment> {
-    const { export: name = 'default', from, onLog, onDetail, signal } = this.#options
-    const { resources, env, network, timeout, concurrency } = this.#options
-    const { code, label } = await bundleModule(this.#module, name)
+    const { module, name } = this.#exported()
+    const { code, label } = await bundleModule(module, name)
     this.#label = label
+    const { timeout } = this.#options
+    const definition = await this.#upload({ code, label, name })
+    return { label, function: { ...definition, ...(timeout === undefined ? {} : { timeout }) } }
+  }
+
+  async #upload({ code, label, name }: Bundle & Pick<Exported, 'name'>) {
+    const { from, onLog, onDetail, signal } = this.#options
+    const { resources, env, network, concurrency } = this.#options
     const bundle = await putBytes(this.#context, code)
     const building = {
       ...(onLog ? { onLog } : {}),
@@ -157,15 +208,13 @@ export class RemoteFunction<Input, Output> {
     }
     const start =
       from === undefined ? {} : { from: await resolveImage(this.#context, from, building) }
-    const definition: FunctionSpecInput = {
+    return {
       ...{ bundle, export: name, label, ...start },
       ...(resources ? { resources } : {}),
       ...(env ? { env: { ...env } } : {}),
       ...(network ? { network } : {}),
-      ...(timeout === undefined ? {} : { timeout }),
       ...(concurrency === undefined ? {} : { concurrency }),
     }
-    return { label, function: definition }
   }
 }
 

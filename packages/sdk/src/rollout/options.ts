@@ -1,6 +1,7 @@
 import type { Outcome, PolicyAction, ResourcesInput, RunCreateInput, Tags } from '@sandlot/protocol'
+import { RemoteFunction } from '../function/remote-function.ts'
 import type { ImageLike } from '../image/resolve.ts'
-import type { Grader } from './episode.ts'
+import type { GradeContext, Grader, Verdict } from './episode.ts'
 import type { TaskOptions } from './program-options.ts'
 
 /** A file that is brought in: bytes or text, or a local path. `mode` says its permissions, 0644 where it is not given. */
@@ -41,6 +42,12 @@ export interface CommandGrade {
 export interface FunctionGrade<Task> {
   readonly run: Grader<Task>
   /** As for a command; with `clean` the grader reads what it needs by `episode.files`. */
+  readonly in?: GradePlace
+}
+
+/** A grader that runs in the containers of an episode that is a function: `client.fn` of its module. */
+export interface ContainerGrade<Task> {
+  readonly run: RemoteFunction<GradeContext<Task>, Verdict>
   readonly in?: GradePlace
 }
 
@@ -140,6 +147,14 @@ export interface MapOptions<Task> extends RunOptions<Task> {
   readonly grade?: CommandGrade | FunctionGrade<Task>
 }
 
+/** Of a run whose episodes containers of a function run. */
+export interface FunctionRunOptions<Task> extends Omit<MapOptions<Task>, 'grade'> {
+  readonly grade?: CommandGrade | ContainerGrade<Task>
+}
+
+/** Of such a run that stays open. Keys are made as for `OpenOptions`. */
+export type OpenFunctionOptions<Task> = Omit<FunctionRunOptions<Task>, 'name' | 'each'>
+
 /**
  * Of a run that stays open. `key`: default `task.id` where it is text or a number, else made of the task's content, so that the same
  * task put twice is one. Positions, which `key`, `expected` and `group.by` are also given, count what this process has put.
@@ -170,6 +185,12 @@ export interface AttachOptions<Task>
 }
 
 export const CONCURRENCY_DEFAULT = 16
+
+export function isContainerGrade<Task>(
+  grade: CommandGrade | ContainerGrade<Task> | undefined,
+): grade is ContainerGrade<Task> {
+  return grade?.run instanceof RemoteFunction
+}
 
 export function isFunctionGrade<Task>(
   grade: CommandGrade | FunctionGrade<Task>,

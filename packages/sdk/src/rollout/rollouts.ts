@@ -4,29 +4,41 @@ import {
   type RunCreateInput,
   type RunState,
   type RunView,
-  SandlotError,
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
-import { isCode } from '../connection/failure.ts'
 import { pagesOf } from '../connection/pages.ts'
 import { refuseUnknown } from '../connection/unknown-option.ts'
-import type { Episode, Grader } from './episode.ts'
+import { RemoteFunction } from '../function/remote-function.ts'
+import type { Episode } from './episode.ts'
 import { OpenRun, openNaming } from './open-run.ts'
-import {
-  type AttachOptions,
-  isFunctionGrade,
-  type MapOptions,
-  type OpenOptions,
-  type RunOptions,
+import type {
+  AttachOptions,
+  FunctionRunOptions,
+  MapOptions,
+  OpenFunctionOptions,
+  OpenOptions,
+  RunOptions,
 } from './options.ts'
 import { programNaming } from './own-terms.ts'
+import {
+  checkBrings,
+  checkEpisode,
+  type EpisodeInContainers,
+  graderOf,
+  isProgram,
+} from './player.ts'
 import type { OpenProgramOptions, Program, ProgramOptions } from './program-options.ts'
 import { Run } from './run.ts'
 import { RunPart } from './run-part.ts'
-import { namedOf, programSpecification, workerSpecification } from './specification.ts'
-import { listNaming, type Submission, submitTasks } from './submission.ts'
+import {
+  functionSpecification,
+  namedOf,
+  programSpecification,
+  workerSpecification,
+} from './specification.ts'
+import { listNaming, submitAndClose } from './submission.ts'
 import type { TaskNaming } from './task-put.ts'
-import { describeValue, openTasks, type TaskSource } from './tasks.ts'
+import { openTasks, type TaskSource } from './tasks.ts'
 import { work } from './worker.ts'
 
 export interface ListRuns extends Waiting {
@@ -53,7 +65,28 @@ export class Rollouts {
     tasks: Iterable<Task> | AsyncIterable<Task>,
     episode: Episode<Task>,
     options: MapOptions<Task>,
+  ): Run
+  /**
+   * With a function of a module (`client.fn`) as the episode, containers of the daemon call it, and no process is needed: as of
+   * `program`, the end of an `await using` block ends nothing of the run.
+   */
+  map<Task>(
+    tasks: Iterable<Task> | AsyncIterable<Task>,
+    episode: EpisodeInContainers<Task>,
+    options: FunctionRunOptions<Task>,
+  ): Run
+  map<Task>(
+    tasks: Iterable<Task> | AsyncIterable<Task>,
+    episode: Episode<Task> | EpisodeInContainers<Task>,
+    given: MapOptions<Task> | FunctionRunOptions<Task>,
   ): Run {
+    if (episode instanceof RemoteFunction) {
+      const { signal: _, ...more } = given as FunctionRunOptions<Task>
+      return this.#byItself(tasks, given, (name, signal) =>
+        functionSpecification(this.#context, name, episode, { ...more, signal }),
+      )
+    }
+    const options = given as MapOptions<Task>
     const name = nameOf(options)
     const part = new RunPart('cancels', this.#closing, options.signal)
     const created = this.#createWith(tasks, () => {
@@ -79,12 +112,21 @@ export class Rollouts {
    * nothing of it.
    */
   program<Task>(tasks: Iterable<Task> | AsyncIterable<Task>, options: ProgramOptions<Task>): Run {
+    return this.#byItself(tasks, options, (name, signal) =>
+      programSpecification(this.#context, name, { ...options, signal }),
+    )
+  }
+
+  /** A run that the daemon sees to alone, once its tasks are there. */
+  #byItself<Task>(
+    tasks: Iterable<Task> | AsyncIterable<Task>,
+    options: RunOptions<Task> & Pick<ProgramOptions<Task>, 'each'>,
+    specification: (name: string, signal: AbortSignal) => Promise<RunCreateInput>,
+  ): Run {
     const name = nameOf(options)
     const part = new RunPart('leaves', this.#closing, options.signal)
     const created = this.#createWith(tasks, () =>
-      this.#create(part, (signal) =>
-        programSpecification(this.#context, name, { ...options, signal }),
-      ),
+      this.#create(part, (signal) => specification(name, signal)),
     )
     const naming = programNaming(this.#context, options, {
       ...{ naming: listNaming(options), signal: part.working },
@@ -100,18 +142,27 @@ export class Rollouts {
    * program needs none.
    */
   open<Task>(name: string, episode: Episode<Task>, options: OpenOptions<Task>): OpenRun<Task>
+  open<Task>(
+    name: string,
+    episode: EpisodeInContainers<Task>,
+    options: OpenFunctionOptions<Task>,
+  ): OpenRun<Task>
   open<Task>(name: string, program: Program<Task>, options: OpenProgramOptions<Task>): OpenRun<Task>
   open<Task>(
     name: string,
-    episode: Episode<Task> | Program<Task>,
-    options: OpenOptions<Task> | OpenProgramOptions<Task>,
+    episode: Episode<Task> | EpisodeInContainers<Task> | Program<Task>,
+    given: OpenOptions<Task> | OpenFunctionOptions<Task> | OpenProgramOptions<Task>,
   ): OpenRun<Task> {
+    const options = given as OpenOptions<Task>
     const part = new RunPart('leaves', this.#closing, options.signal)
     const { working: signal } = part
     let naming = openNaming(options)
     let created: Promise<RunView>
-    if (isProgram(episode)) {
-      const program = { ...(options as OpenProgramOptions<Task>), ...episode, signal }
+    if (episode instanceof RemoteFunction) {
+      const more = { ...(given as OpenFunctionOptions<Task>), signal }
+      created = this.#create(part, () => functionSpecification(this.#context, name, episode, more))
+    } else if (isProgram(episode)) {
+      const program = { ...(given as OpenProgramOptions<Task>), ...episode, signal }
       created = this.#create(part, () => programSpecification(this.#context, name, program))
       naming = programNaming(this.#context, program, { naming, signal })
     } else {
@@ -198,7 +249,10 @@ export class Rollouts {
     try {
       const { run, source } = await created
       if (run.state === 'finished') await source.close()
-      else await this.#submit({ run: run.name, tasks: source, naming, signal: part.working })
+      else {
+        const submission = { run: run.name, tasks: source, naming, signal: part.working }
+        await submitAndClose(this.#context, submission)
+      }
     } catch (error) {
       part.fail(error)
       throw error
@@ -220,26 +274,6 @@ export class Rollouts {
       code: { episode, grader: graderOf(options) },
     })
   }
-
-  /** Adds all tasks and says that no more come. */
-  async #submit<Task>(submission: Submission<Task>): Promise<void> {
-    const { run: name, tasks, signal } = submission
-    try {
-      await submitTasks(this.#context, submission)
-      await this.#context.http.json('closeRun', { parameters: { name }, signal })
-    } catch (error) {
-      if (!isCode(error, 'run_closed') || !(await this.#isEnding(name, signal))) throw error
-    } finally {
-      await tasks.close()
-    }
-  }
-
-  /** Somebody cancelled it meanwhile: what is missing would only be cancelled too. */
-  async #isEnding(name: string, signal: AbortSignal): Promise<boolean> {
-    const parameters = { name }
-    const { state } = await this.#context.http.json<RunView>('getRun', { parameters, signal })
-    return state === 'cancelling' || state === 'finished'
-  }
 }
 
 interface Created<Task> {
@@ -249,38 +283,4 @@ interface Created<Task> {
 
 function nameOf({ name }: Pick<RunOptions<unknown>, 'name'>): string {
   return name ?? `run-${newId('run').slice(3)}`
-}
-
-function graderOf<Task>({ grade }: AttachOptions<Task>): Grader<Task> | undefined {
-  return grade && isFunctionGrade(grade) ? grade.run : undefined
-}
-
-function isProgram<Task>(episode: Episode<Task> | Program<Task>): episode is Program<Task> {
-  return typeof episode === 'object' && episode !== null && 'command' in episode
-}
-
-function checkEpisode(episode: unknown): void {
-  if (typeof episode === 'function') return
-  const message = `the episode is ${describeValue(episode)}, not a function`
-  throw new SandlotError('invalid_request', message, {
-    hint: 'Pass `async (context) => …`. Commands are run by `rollouts.program`, and by `open` as `{ command: … }`.',
-  })
-}
-
-/** Without it each grade would fail in this process, one after another. */
-function checkBrings<Task>(
-  name: string,
-  needs: RunAttached['needs'],
-  options: AttachOptions<Task>,
-): void {
-  if (needs.grader && graderOf(options) === undefined) {
-    throw new SandlotError('invalid_request', `the run ${name} is graded by a function`, {
-      hint: 'Pass the grader as well: `attach(name, episode, { grade: { run: … } })`.',
-    })
-  }
-  if (!needs.episode) {
-    throw new SandlotError('invalid_request', `the run ${name} needs no episode function`, {
-      hint: 'Attach without one, to read its results and to put tasks to it.',
-    })
-  }
 }

@@ -7,6 +7,7 @@ import {
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
+import type { RemoteFunction } from '../function/remote-function.ts'
 import { type ImageLike, isDescribed, resolveImage } from '../image/resolve.ts'
 import { broughtFiles, commandGrade, commandOf, rewardOf } from './brought.ts'
 import {
@@ -14,7 +15,9 @@ import {
   CONCURRENCY_DEFAULT,
   type CommandGrade,
   type FunctionGrade,
+  type FunctionRunOptions,
   type GroupOptions,
+  isContainerGrade,
   isFunctionGrade,
   type MapOptions,
 } from './options.ts'
@@ -46,12 +49,32 @@ export async function programSpecification<Task>(
   return await specificationOf(context, name, options, { kind: 'program', program })
 }
 
+/** Of a run whose worker is a function: bundled, and uploaded. */
+export async function functionSpecification<Task>(
+  context: ClientContext,
+  name: string,
+  run: RemoteFunction<never, unknown>,
+  { each: _, grade, ...options }: FunctionRunOptions<Task>,
+): Promise<RunCreateInput> {
+  const inContainers = isContainerGrade(grade) ? grade : undefined
+  const deployed = await run.asWorker(inContainers?.run)
+  const graded = isContainerGrade(grade) ? {} : grade ? { grade } : {}
+  const specification = await specificationOf(
+    context,
+    name,
+    { ...options, ...graded },
+    { kind: 'function', function: deployed },
+  )
+  if (!inContainers) return specification
+  return { ...specification, grade: { kind: 'worker', in: inContainers.in ?? 'world' } }
+}
+
 /** Uploads the grader's files, and builds the image where it is only described: last, since it may take minutes. */
 async function specificationOf<Task>(
   context: ClientContext,
   name: string,
   options: MapOptions<Task>,
-  kind: Pick<RunCreateInput, 'kind' | 'program'>,
+  kind: Pick<RunCreateInput, 'kind' | 'program' | 'function'>,
 ): Promise<RunCreateInput> {
   const { from, concurrency = CONCURRENCY_DEFAULT, artifacts } = options
   const definition = await definitionOf(context, options)

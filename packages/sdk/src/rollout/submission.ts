@@ -1,6 +1,7 @@
 /** Sends the tasks of a run, in order, in requests of bounded size. */
 import { LIMITS, type RunView, SandlotError, type TaskPutInput } from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
+import { isCode } from '../connection/failure.ts'
 import { pause } from '../connection/pause.ts'
 import { unlessAborted } from '../connection/signals.ts'
 import type { RunOptions } from './options.ts'
@@ -126,4 +127,30 @@ function comesSoon(coming: Promise<unknown>): Promise<boolean> {
     }
     coming.then(there, there)
   })
+}
+
+/** Adds all tasks and says that no more come. */
+export async function submitAndClose<Task>(
+  context: ClientContext,
+  submission: Submission<Task>,
+): Promise<void> {
+  const { run: name, tasks, signal } = submission
+  try {
+    await submitTasks(context, submission)
+    await context.http.json('closeRun', { parameters: { name }, signal })
+  } catch (error) {
+    if (!isCode(error, 'run_closed') || !(await isEnding(context, name, signal))) throw error
+  } finally {
+    await tasks.close()
+  }
+}
+
+/** Somebody cancelled it meanwhile: what is missing would only be cancelled too. */
+async function isEnding(
+  { http }: ClientContext,
+  name: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { state } = await http.json<RunView>('getRun', { parameters: { name }, signal })
+  return state === 'cancelling' || state === 'finished'
 }

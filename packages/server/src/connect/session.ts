@@ -11,7 +11,7 @@ import type { WebSocket } from 'ws'
 import type { CoordinatorPort } from '../coordinator/port.ts'
 import { toSandlotError } from '../failure.ts'
 import type { Caller } from '../http/keys.ts'
-import type { RateLimits } from '../http/rate-limits.ts'
+import { type RateLimits, rateNameOf } from '../http/rate-limits.ts'
 import type { Rights } from '../http/rights.ts'
 import { requireOpReach } from '../http/sandbox-token.ts'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -126,7 +126,7 @@ async function serveStream(
   let error: SandlotError | undefined
   try {
     session.rights.check(session.caller)
-    session.rates.take(session.caller.key)
+    session.rates.take(rateNameOf(session.caller))
     requireOpReach(session.caller, parsed.data)
     stream.result(await operation(stream, parsed.data, session))
   } catch (thrown) {

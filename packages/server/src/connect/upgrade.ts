@@ -6,7 +6,7 @@ import { toSandlotError } from '../failure.ts'
 import { type AccessRules, checkAccess } from '../http/access.ts'
 import { type Answer, errorAnswer } from '../http/answer.ts'
 import { type Caller, requireScope } from '../http/keys.ts'
-import type { RateLimits } from '../http/rate-limits.ts'
+import { type RateLimits, rateNameOf } from '../http/rate-limits.ts'
 import { letIn, type Rights } from '../http/rights.ts'
 import { scopeOf } from '../http/scopes.ts'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -88,7 +88,7 @@ function admit(
     throw new SandlotError('route_unknown', 'there is no WebSocket at this path')
   }
   const caller = letIn(request, { rights, rates })
-  rates.take(caller.key)
+  rates.take(rateNameOf(caller))
   requireScope(caller, scopeOf('connect'))
   serving.checkStarted()
   return caller

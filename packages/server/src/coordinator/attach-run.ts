@@ -1,7 +1,12 @@
 import { type RunAttach, type RunAttached, SandlotError } from '@sandlot/protocol'
 import type { FoundRun } from './find-run.ts'
 import type { RunMemory } from './port.ts'
-import { completeSpecification, differences, type Specification } from './specification.ts'
+import {
+  completeSpecification,
+  differences,
+  runsByItself,
+  type Specification,
+} from './specification.ts'
 
 /** What somebody who attaches says that the run is; `from` is an image already. */
 export interface Named extends RunAttach {
@@ -42,6 +47,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** What a worker of it has to bring. */
-export function needsOf({ grade, program }: Specification): RunAttached['needs'] {
-  return { episode: program === undefined, grader: grade?.kind === 'worker' }
+export function needsOf(specification: Specification): RunAttached['needs'] {
+  const isByWorkers = !runsByItself(specification)
+  return { episode: isByWorkers, grader: isByWorkers && specification.grade?.kind === 'worker' }
 }

@@ -12,6 +12,7 @@ import { toSandlotError } from '../failure.ts'
 import { createNameLock } from '../name-lock.ts'
 import { announce } from './announce.ts'
 import { checkNamed, type Named, needsOf } from './attach-run.ts'
+import { attachWorker } from './attach-worker.ts'
 import { type CapacityShares, openCapacityShares } from './capacity-shares.ts'
 import { createRun } from './create-run.ts'
 import { openDeadlines } from './deadlines.ts'
@@ -42,8 +43,9 @@ import type {
 } from './port.ts'
 import { putTasks } from './put-tasks.ts'
 import { pageOfGroups, pageOfResults } from './read-results.ts'
-import { beingReadBack, runsItself, unknownRun } from './refusals.ts'
+import { beingReadBack, unknownRun } from './refusals.ts'
 import { openRegistry, type Registry } from './registry.ts'
+import { runFrom } from './run-from.ts'
 import { allRecords, saveVersion } from './run-record.ts'
 import { dropOrphans } from './run-streams.ts'
 import type { CoordinatorOptions, CoordinatorServices } from './services.ts'
@@ -51,7 +53,7 @@ import { tellStoodStill } from './stood-still.ts'
 import { recordKey } from './streams.ts'
 import { openTaskCache } from './task-store.ts'
 import { reportOf } from './views.ts'
-import { OVER } from './worker-streams.ts'
+import { isHeld } from './worker-streams.ts'
 
 /** Decides for all runs of this daemon. */
 export class Coordinator implements CoordinatorPort {
@@ -100,13 +102,9 @@ export class Coordinator implements CoordinatorPort {
     })
   }
 
-  /** The name of a run that starts episodes from an image, or from a snapshot's memory, and is not over. */
+  /** The name of a run that starts from an image, or from a snapshot's memory, and is not over. */
   unfinishedFrom(start: string): string | undefined {
-    for (const { record, starts } of this.#registry.all()) {
-      const { image, memory } = record.specification
-      if (image === start || memory?.checkpoint === start || starts.has(start)) return record.name
-    }
-    return undefined
+    return runFrom(this.#registry.all(), start)
   }
 
   listRuns(project: string, query: ListRuns): Promise<RunPage> {
@@ -220,12 +218,8 @@ export class Coordinator implements CoordinatorPort {
 
   attachWorker(project: string, request: WorkerRequest, wire: WorkerWire): Promise<WorkerStream> {
     return this.#call(async () => {
-      const { live, record } = await this.#find(project, request.run)
-      if (live === undefined) return OVER
-      if (record.specification.program) throw runsItself(request.run)
-      const stream = live.workers.attach(request, wire)
-      if (this.#services.stage.draining) wire.send({ kind: 'draining' })
-      return stream
+      const found = await this.#find(project, request.run)
+      return attachWorker(found, { request, wire, draining: this.#services.stage.draining })
     })
   }
 
@@ -237,6 +231,11 @@ export class Coordinator implements CoordinatorPort {
 
   async giveUp(): Promise<void> {
     await giveUpAll(this.#services, this.#registry)
+  }
+
+  isLeaseAlive(lease: string, sandbox: string): boolean {
+    const live = this.#registry.findBySandbox(sandbox)
+    return live !== undefined && live !== 'unknown' && isHeld(live.actor.run, lease, sandbox)
   }
 
   stoodStill(forMs: number): void {

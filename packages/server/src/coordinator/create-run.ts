@@ -44,7 +44,10 @@ async function wantedRecord(
   project: string,
   request: RunRequest,
 ): Promise<RunRecord> {
-  const { clock, imageDigest } = services
+  const { clock, imageDigest, functions } = services
+  if (request.function && !functions) {
+    throw new SandlotError('unsupported', 'this coordinator runs no functions')
+  }
   const digest = await imageDigest(request.from)
   if (digest === undefined) {
     throw new SandlotError('image_unknown', `there is no image ${request.from}`)
@@ -68,10 +71,11 @@ async function begin(
   replaced?: StoredRecord,
 ): Promise<CreatedRun> {
   const { engine } = services
-  const { grade, program } = record.specification
+  const { grade, program, function: runs } = record.specification
   const graders = grade?.kind === 'command' ? grade.files : undefined
   const files = [...(graders ?? []), ...(program?.files ?? [])]
-  for (const blob of new Set(files.map((file) => file.blob))) await pinBlob(engine, record, blob)
+  const blobs = [...files.map(({ blob }) => blob), ...(runs ? [runs.bundle] : [])]
+  for (const blob of new Set(blobs)) await pinBlob(engine, record, blob)
   registry.assertRoom()
   const revision = await saveRecord(engine.kv, record, replaced?.revision ?? 'absent')
   if (revision === undefined) {

@@ -83,6 +83,16 @@ export const COORDINATOR_LIMITS = {
   renewMs: 15_000,
   /** How long it waits before it comes back as a worker where it was given up. */
   attachAgainMs: 1_000,
+  /** Attempts that a container of a function works on at once, and containers of one run, where nothing is said. */
+  attemptsPerContainer: 16,
+  containers: 64,
+  /** A handler whose time is over has so long to return; then its container takes no more. */
+  handlerStopMs: 10_000,
+  handlerLookMs: 1_000,
+  /** What a function's attempt gives back: its report with its data, and names of its artifacts. */
+  attemptEndBytes: 2 * 2 ** 20,
+  /** A token of a lease's sandbox is good for so long at most, should the lease not end before. */
+  leaseTokenMs: 24 * 3_600_000,
   /** A command that is to end and has not begun is looked for so often. */
   stopEveryMs: 100,
   /** How long the node's feed of endings rests after it broke. */

@@ -1,11 +1,7 @@
 import {
   type AttemptAddress,
   apply,
-  type Effect,
-  episodeId,
   initialRun,
-  isCurrent,
-  type LeaseOffer,
   loadRun,
   type Read,
   type Run,
@@ -17,25 +13,27 @@ import type { ModelCall, NodePort, SandboxEnded } from '../node/port.ts'
 import type { Deadlines } from './deadlines.ts'
 import { EventJournal } from './event-journal.ts'
 import { createBatchDecoder } from './event-record.ts'
-import { type Grading, openGrading } from './grading.ts'
-import { leaseId, programWorkerId } from './ids.ts'
+import type { FunctionHost } from './functions/function-host.ts'
+import { type FunctionWorkers, openFunctionWorkers } from './functions/function-workers.ts'
+import { openGrading } from './grading.ts'
 import type { LeavesUnderWay } from './leaves-under-way.ts'
 import type { SandboxKeeper } from './leaving.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import { type OwnStarts, openOwnStarts } from './own-starts.ts'
+import { performer } from './perform-effects.ts'
 import { openProgramWorker, type ProgramWorker } from './programs/program-worker.ts'
 import { createPulse, type Pulse } from './pulse.ts'
 import { openReadMarks, type ReadMarks } from './read-marks.ts'
 import { openReaderWatch, type ReaderWatch } from './reader-watch.ts'
-import { openResultLog, type ResultLog, type SequencedResult } from './result-log.ts'
+import { openResultLog, type ResultLog } from './result-log.ts'
 import { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
 import { fateOf, isReleased } from './sandbox-fate.ts'
-import { openSandboxes, type Sandboxes } from './sandboxes.ts'
+import { openSandboxes } from './sandboxes.ts'
 import { policyOf } from './specification.ts'
 import { eventStream, groupStream, resultStream } from './streams.ts'
 import { openTaskStore, pinBlob, type TaskCache, type TaskStore } from './task-store.ts'
-import { leaseOf, WorkerStreams } from './worker-streams.ts'
+import { WorkerStreams } from './worker-streams.ts'
 
 /** A run that is not over, with all that works for it. */
 export interface LiveRun {
@@ -56,6 +54,8 @@ export interface LiveRun {
   readonly readers: Readonly<Record<Read, ReaderWatch>>
   /** The sandbox of an attempt ended, and it was not this coordinator that asked for it. */
   sandboxEnded(of: AttemptAddress, ended: SandboxEnded): void
+  /** Why nobody runs its episodes, where that is known. */
+  trouble(): string | undefined
   /** Of the model that its programs find inside. */
   modelCalled(of: AttemptAddress, call: ModelCall): void
   /** The node knows nothing of the attempt's sandbox. */
@@ -83,6 +83,7 @@ export interface RunServices {
   readonly counters: { done: number }
   readonly stage: Stage
   readonly currency?: string | null
+  readonly functions?: FunctionHost
   /** Aborts when the coordinator stops. */
   readonly signal: AbortSignal
   /** For the daemon's log: something of ours failed, and is tried again. */
@@ -186,6 +187,7 @@ function startRun(
   const owned = { keeper, leaves, keepBlob: keepOwn }
   const work = { record, engine, node, clock, ...owned, signal, actor, tasks, warn }
   let programs: ProgramWorker | undefined
+  let functions: FunctionWorkers | undefined
   const perform = performer({
     ...{ actor, workers, results, tasks, failed },
     sandboxes: openSandboxes(work),
@@ -215,86 +217,23 @@ function startRun(
       const fate = { cause: 'lost', evidence: 'the node knows nothing of it' } as const
       actor.post({ type: 'sandbox_lost', episode, attempt, sandbox, fate })
     },
+    trouble: () => functions?.trouble,
     modelCalled: (of, call) => programs?.modelCalled(of, call),
     async close(reason) {
       programs?.close()
+      const ended = functions?.close()
       actor.stop()
       workers.end(reason)
       news.beat()
-      await Promise.all([journal.close(), results.close()])
+      await Promise.all([journal.close(), results.close(), ended])
     },
   }
   actor.start(first)
   if (record.specification.program && actor.run.status !== 'finished') {
     programs = openProgramWorker(work, workers)
   }
+  if (record.specification.function && services.functions && actor.run.status !== 'finished') {
+    functions = openFunctionWorkers(work, workers, services.functions)
+  }
   return live
-}
-
-interface Performers {
-  readonly actor: RunActor
-  readonly workers: WorkerStreams
-  readonly results: ResultLog
-  readonly tasks: TaskStore
-  readonly sandboxes: Sandboxes
-  readonly grading: Grading
-  over(): void
-  failed(error: unknown): void
-}
-
-/** What is done for each effect, once its events are durable. */
-function performer(performers: Performers): (effects: readonly Effect[]) => void {
-  const { workers, results, sandboxes, grading, over, failed } = performers
-
-  function performOne(effect: Effect, recorded: SequencedResult[]) {
-    switch (effect.type) {
-      case 'acquire_sandbox':
-        return sandboxes.acquire(effect)
-      case 'run_setup':
-        return sandboxes.runSetup(effect)
-      case 'release_sandbox':
-        return sandboxes.release(effect)
-      case 'start_grade':
-        return grading.start(effect)
-      case 'cancel_grade':
-        return grading.cancel(effect)
-      case 'offer_lease':
-        return void offerLease(performers, effect).catch(failed)
-      case 'cancel_worker':
-        return workers.revoke(effect.worker, leaseId(effect), effect.cause)
-      case 'append_result':
-      case 'append_group':
-        return void recorded.push(effect)
-      case 'status_changed':
-        return effect.status === 'finished' ? over() : undefined
-    }
-  }
-
-  return (effects) => {
-    const recorded: SequencedResult[] = []
-    for (const effect of effects) performOne(effect, recorded)
-    results.append(recorded)
-  }
-}
-
-/** Gives the worker its lease, unless the offer was taken back meanwhile. A worker without a connection is offered it anew later. */
-async function offerLease(performers: Performers, offer: LeaseOffer): Promise<void> {
-  const { actor, workers, tasks, grading } = performers
-  if (!isCurrent(actor.run, offer)) return
-  const loaded = tasks.load(offer)
-  const task = loaded instanceof Promise ? await loaded : loaded
-  if (offer.phase === 'grade' && !(await grading.openFor(offer))) return
-  if (!isCurrent(actor.run, offer) || !workers.isAttached(offer.worker)) return
-  const { episode, attempt, token } = offer
-  // The daemon, as a worker, takes it when its command begins: what it has to bring before costs the agent no time.
-  if (offer.worker !== programWorkerId(actor.run.policy.run)) {
-    actor.post({ type: 'lease_taken', episode, attempt, token })
-  }
-  workers.send(
-    offer.worker,
-    leaseOf(offer, task, {
-      episode: episodeId(actor.run.policy.run, episode),
-      world: offer.phase === 'grade' ? grading.world : 'main',
-    }),
-  )
 }

@@ -29,6 +29,8 @@ export type RunMemory = Pick<AcquireRequest, 'checkpoint' | 'coldInstead' | 'onR
 
 /** A run whose `from` is an image already, and the memory that its sandboxes start from, taken over that image. */
 export interface RunRequest extends RunCreate {
+  /** The image that the containers of its function start from; null: the daemon's own. */
+  readonly functionImage?: string | null
   readonly memory?: RunMemory
 }
 
@@ -96,6 +98,9 @@ export interface CoordinatorPort extends AsyncDisposable {
    * A later stream of the same worker id takes the place of the earlier one, whose `done` resolves.
    */
   attachWorker(project: string, request: WorkerRequest, wire: WorkerWire): Promise<WorkerStream>
+
+  /** Whether a lease lives, and is one of this sandbox. Answered from memory. */
+  isLeaseAlive(lease: string, sandbox: string): boolean
 
   /** This process stood still for so long. That time is the platform's: no agent is charged for it, no lease runs out by it. */
   stoodStill(forMs: number): void
@@ -174,6 +179,8 @@ export interface WorkerStream {
   lost(): void
   /** The worker said good-bye (it cancelled its request): its leases end now and go to others. Idempotent. */
   left(): void
+  /** The worker died under what it worked on, and why. Each of its leases is one of the three deaths that an episode may cause. Idempotent. */
+  died(cause: string): void
   /**
    * Resolves when the stream should be ended with a result: the run is over, or a later stream took its place.
    * Rejects with `draining` when the coordinator lets go of the run: the worker should come back with what it holds.

@@ -12,6 +12,6 @@ export function beingReadBack(name: string): SandlotError {
 
 export function runsItself(name: string): SandlotError {
   return new SandlotError('invalid_request', `the daemon itself runs the episodes of ${name}`, {
-    hint: 'A run of programs takes no workers: read its results.',
+    hint: 'A run of programs or of a function takes no workers: read its results.',
   })
 }

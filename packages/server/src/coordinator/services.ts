@@ -1,5 +1,6 @@
 import type { Clock, Engine } from '@sandlot/engine'
 import type { NodePort } from '../node/port.ts'
+import type { FunctionHost } from './functions/function-host.ts'
 import type { SandboxKeeper } from './leaving.ts'
 import type { RunServices } from './live-run.ts'
 
@@ -8,6 +9,8 @@ export interface CoordinatorOptions {
   readonly node: NodePort
   readonly clock: Clock
   readonly keeper: SandboxKeeper
+  /** Where functions run that are the workers of runs. Default: nowhere. */
+  readonly functions?: FunctionHost
   /** Of what sandboxes cost. Default: nothing has a price. */
   readonly currency?: string | null
   /** A content was stored for a project. */

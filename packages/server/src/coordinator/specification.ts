@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { compileRun, type RunPolicy } from '@sandlot/core'
 import {
   completeResources,
+  type EpisodeFunction,
   type GradeSpec,
   type GroupRule,
   type HedgeRule,
@@ -16,6 +17,9 @@ import {
   TIMEOUT_DEFAULTS_MS,
 } from '@sandlot/protocol'
 import { defined } from '../defined.ts'
+import { functionOf } from '../functions/definition.ts'
+import type { FunctionRecord } from '../functions/records.ts'
+import { containersOf, type FunctionContainers } from './functions/containers-of.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { RunMemory, RunRequest } from './port.ts'
 
@@ -41,6 +45,9 @@ export interface Specification {
   readonly grade: GradeSpec | null
   /** Absent: workers run the episodes. */
   readonly program?: ProgramSpec
+  /** What runs the episodes in containers, and how many of these there are; absent: workers or programs do. */
+  readonly function?: FunctionRecord
+  readonly containers?: FunctionContainers
   /** Absent: each episode is by itself. */
   readonly group?: GroupRule
   /** Absent: nothing is begun a second time beside what straggles. */
@@ -80,6 +87,7 @@ const OUTSIDE_DIGEST = new Set<keyof Specification>([
     'artifacts',
     'keep',
     'retainMs',
+    'containers',
   ] as const),
 ])
 
@@ -101,6 +109,7 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     setup: run.setup ?? [],
     grade: run.grade ?? null,
     ...(run.program ? { program: run.program } : {}),
+    ...(run.function ? functionTerms(run, run.function) : {}),
     ...(run.ifIncompatible ? { ifIncompatible: run.ifIncompatible } : {}),
     ...(run.group ? { group: run.group } : {}),
     ...(run.hedge ? { hedge: run.hedge } : {}),
@@ -122,6 +131,16 @@ export function completeSpecification(run: RunRequest, imageDigest: string): Spe
     )
   }
   return specification
+}
+
+function functionTerms(
+  { concurrency, functionImage = null }: RunRequest,
+  { concurrency: each, containers, idle, ...spec }: EpisodeFunction,
+): Pick<Specification, 'function' | 'containers'> {
+  return {
+    function: functionOf(spec, functionImage),
+    containers: containersOf({ each, containers, idle }, concurrency),
+  }
 }
 
 /** What core decides by. Throws `invalid_request` for a policy that can't be. */
@@ -146,6 +165,11 @@ export function policyOf(run: {
     },
     { run: run.id, from: imageDigest },
   )
+}
+
+/** Whether the daemon runs the episodes, and no process has to come for them. */
+export function runsByItself({ program, function: runs }: Specification): boolean {
+  return program !== undefined || runs !== undefined
 }
 
 /** `sha256:…` over all that makes it another run. */

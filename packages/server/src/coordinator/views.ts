@@ -3,9 +3,12 @@ import type { RunReport, RunView } from '@sandlot/protocol'
 import type { LiveRun } from './live-run.ts'
 import type { RunRecord } from './run-record.ts'
 
-export function viewOf({ record, actor, stage }: LiveRun, nowMs: number): RunView {
+export function viewOf(live: LiveRun, nowMs: number): RunView {
+  const { record, actor, stage } = live
   const { run } = actor
-  const facts = factsOf(run, nowMs)
+  const told = factsOf(run, nowMs)
+  const trouble = run.status === 'waiting' ? live.trouble() : undefined
+  const facts = trouble === undefined ? told : { ...told, reason: trouble }
   if (run.status === 'finished') return compose(record, facts, run.nowMs)
   return compose(record, stage.draining ? { ...facts, reason: reasonOf(facts) } : facts, undefined)
 }

@@ -1,5 +1,6 @@
 import {
   attemptInProgress,
+  type EpisodePhase,
   type InputBody,
   isCurrent,
   type LeaseOffer,
@@ -100,6 +101,8 @@ export class WorkerStreams {
         const cause = 'the worker left'
         this.#detach(worker, connection, { type: 'worker_lost', worker, cause, died: false })
       },
+      died: (cause) =>
+        this.#detach(worker, connection, { type: 'worker_lost', worker, cause, died: true }),
     }
   }
 
@@ -184,6 +187,7 @@ export const OVER: WorkerStream = {
   receive() {},
   lost() {},
   left() {},
+  died() {},
   done: Promise.resolve(),
 }
 
@@ -192,6 +196,18 @@ function holdsLease(run: Run, worker: string, lease: string, token: number): boo
   if (of?.token !== token || !isCurrent(run, of)) return false
   return attemptInProgress(run, of)?.current?.worker === worker
 }
+
+/** Whether a worker has this lease, and it is one of this sandbox. */
+export function isHeld(run: Run, lease: string, sandbox: string): boolean {
+  const of = attemptOfLease(lease)
+  if (of === undefined || !isCurrent(run, of)) return false
+  const episode = attemptInProgress(run, of)
+  return episode?.current?.sandbox === sandbox && HELD.has(episode.phase)
+}
+
+const HELD: ReadonlySet<EpisodePhase> = new Set([
+  ...(['offered', 'agent', 'model', 'grade_offered', 'grading'] as const),
+])
 
 type Renewal = Extract<WorkerEvent, { kind: 'renew' }>
 type Report = Extract<WorkerEvent, { kind: 'report' }>

@@ -6,9 +6,12 @@ import { SandlotError } from '@sandlot/protocol'
 import type { Container } from './container.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
 
-export interface FleetOptions {
+/** What a fleet is of. */
+export type FleetMember = Pick<Container, 'gone' | 'close'>
+
+export interface FleetOptions<C extends FleetMember> {
   readonly clock: Clock
-  readonly open: (signal: AbortSignal) => Promise<Container>
+  readonly open: (signal: AbortSignal) => Promise<C>
   /** Inputs at once in each. */
   readonly slots: number
   readonly idleMs: number
@@ -18,8 +21,8 @@ export interface FleetOptions {
   readonly warn: (message: string, error: unknown) => void
 }
 
-interface Member {
-  readonly container: Container
+interface Member<C> {
+  readonly container: C
   running: number
   idleSinceMs: number
   /** It takes nothing more. */
@@ -27,15 +30,15 @@ interface Member {
 }
 
 /** The use of one slot, until disposed. */
-export interface Slot extends Disposable {
-  readonly container: Container
+export interface Slot<C = Container> extends Disposable {
+  readonly container: C
   /** What it worked on did not end in time: it takes nothing more, and ends with the last that it works on. */
   retire(): void
 }
 
-export class Fleet {
-  readonly #options: FleetOptions
-  readonly #members = new Set<Member>()
+export class Fleet<C extends FleetMember = Container> {
+  readonly #options: FleetOptions<C>
+  readonly #members = new Set<Member<C>>()
   readonly #closing = new AbortController()
   readonly #ending = new Set<Promise<void>>()
   #wanted = 0
@@ -44,7 +47,7 @@ export class Fleet {
   #againAtMs = 0
   #failure: SandlotError | undefined
 
-  constructor(options: FleetOptions) {
+  constructor(options: FleetOptions<C>) {
     this.#options = options
   }
 
@@ -85,6 +88,14 @@ export class Fleet {
     return this.#failure?.code === 'function_timeout'
   }
 
+  /** A function that was at fault may be mended, or what it starts from: it is tried anew. */
+  tryAgain(): void {
+    this.#failure = undefined
+    this.#failures = 0
+    this.#againAtMs = 0
+    this.#grow()
+  }
+
   /** Containers in a row that did not come up by no fault of the function. */
   get failures(): number {
     return this.#failures
@@ -97,10 +108,11 @@ export class Fleet {
     this.#shrink()
   }
 
-  /** Of the container with the least to do. */
-  take(): Slot | undefined {
-    let best: Member | undefined
+  /** Of this container, or of the one with the least to do. */
+  take(of?: C): Slot<C> | undefined {
+    let best: Member<C> | undefined
     for (const member of this.#members) {
+      if (of && member.container !== of) continue
       if (this.#freeOf(member) > 0 && (!best || member.running < best.running)) best = member
     }
     if (!best) return undefined
@@ -130,7 +142,7 @@ export class Fleet {
     await Promise.allSettled(this.#ending)
   }
 
-  #freeOf({ retired, running }: Member): number {
+  #freeOf({ retired, running }: Member<C>): number {
     return retired ? 0 : this.#options.slots - running
   }
 
@@ -183,7 +195,7 @@ export class Fleet {
   }
 
   /** Once. */
-  #end(member: Member): void {
+  #end(member: Member<C>): void {
     if (!this.#members.delete(member)) return
     member.retired = true
     this.#track(

@@ -55,7 +55,8 @@ export class QueueWork {
       slots: definition.concurrency,
       idleMs: record.autoscale.idleMs,
       changed: () => this.#changed(),
-      open: (signal) => source({ project: record.project, queue: record.name, definition, signal }),
+      open: (signal) =>
+        source({ project: record.project, tags: { queue: record.name }, definition, signal }),
     })
   }
 

@@ -22,6 +22,8 @@ export const runnerFrame = z.discriminatedUnion('k', [
     file: z.string().optional(),
   }),
   z.object({ k: z.literal('threw'), id: z.string(), error: thrown }),
+  /** For whoever gave the input: what it means is between the two. */
+  z.object({ k: z.literal('told'), id: z.string(), news: z.unknown() }),
   z.object({
     k: z.literal('log'),
     id: z.string().nullable(),

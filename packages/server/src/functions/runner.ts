@@ -78,6 +78,26 @@ export class Runner {
     this.#send({ k: 'cancel', id }).catch(() => {})
   }
 
+  abort(id: string): void {
+    this.#send({ k: 'cancel', id }).catch(() => {})
+  }
+
+  async bring(name: string, blob: string): Promise<void> {
+    const { guest, blobs } = this.#options.files
+    const { body } = await blobs.open(blob as Digest)
+    await guest.files.write('main', `${FUNCTION_DIRECTORY}/${name}`, body)
+  }
+
+  async collect(name: string, expected: string): Promise<void> {
+    const { guest, blobs, stored } = this.#options.files
+    const file = `${FUNCTION_DIRECTORY}/${name}`
+    const { content } = await guest.files.read('main', file)
+    const sizeBytesMax = FUNCTION_LIMITS.payloadBytes
+    await blobs.put(content, { sizeBytesMax, expectDigest: expected as Digest })
+    await stored?.(expected)
+    guest.files.remove('main', file).catch(() => {})
+  }
+
   close(): void {
     this.#over({ kind: 'infra', error: lostError('the container was ended') })
     this.#options.handle.stdin.end()
@@ -135,6 +155,8 @@ export class Runner {
       const { id, channel, text } = frame
       if (id === null) this.#say(`${text}\n`)
       else this.#running.get(id)?.input.onLog({ channel, text })
+    } else if (frame.k === 'told') {
+      this.#running.get(frame.id)?.input.onNews?.(frame.news)
     } else void this.#finish(frame)
   }
 
@@ -168,7 +190,7 @@ export class Runner {
     try {
       const { content } = await guest.files.read('main', file)
       const { digest } = await blobs.put(content, {
-        pin: outputPin,
+        ...(outputPin === null ? {} : { pin: outputPin }),
         sizeBytesMax: FUNCTION_LIMITS.payloadBytes,
       })
       await stored?.(digest)

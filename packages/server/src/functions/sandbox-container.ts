@@ -27,7 +27,7 @@ export interface SandboxContainersOptions {
 export function sandboxContainers(options: SandboxContainersOptions): ContainerSource {
   const { node, images } = options
   return async (request) => {
-    const { definition, project, queue, signal } = request
+    const { definition, project, tags, reachesApi, signal } = request
     const sandbox = newId('sandbox')
     const release = async (reason: string) => {
       await node.release({ sandbox, reason })
@@ -39,9 +39,10 @@ export function sandboxContainers(options: SandboxContainersOptions): ContainerS
         {
           ...{ sandbox, project, image: pinned.image.id, owner: FUNCTION, epoch: 0 },
           resources: definition.resources,
-          tags: { queue },
+          tags,
           hostname: 'function',
           network: { agent: definition.network },
+          ...(reachesApi ? { reachesApi } : {}),
           waitMs: FUNCTION_LIMITS.roomMs,
         },
         { signal },
@@ -98,6 +99,9 @@ async function begin(
       gone: runner.gone,
       run: (input) => runner.run(input),
       cancel: (id) => runner.cancel(id),
+      abort: (id) => runner.abort(id),
+      bring: (name, blob) => runner.bring(name, blob),
+      collect: (name, digest) => runner.collect(name, digest),
       close: async () => runner.close(),
     }
   } catch (error) {

@@ -25,7 +25,7 @@ import type { Bytes, BytesAnswer, Call, Handlers, HeadAnswer, TextAnswer } from 
 import { type Idempotency, type Keyed, RequestDigest } from './idempotency.ts'
 import { type Caller, requireScope } from './keys.ts'
 import { parseQuery } from './query.ts'
-import type { RateLimits } from './rate-limits.ts'
+import { type RateLimits, rateNameOf } from './rate-limits.ts'
 import type { Answered } from './request-log.ts'
 import { letIn, type Rights } from './rights.ts'
 import { requireReach } from './sandbox-token.ts'
@@ -121,7 +121,7 @@ async function serve(
   const caller = needsKey(name) ? letIn(incoming, options) : ANONYMOUS
   if (caller !== ANONYMOUS) {
     onCaller(caller)
-    options.rates.take(caller.key)
+    options.rates.take(rateNameOf(caller))
     requireScope(caller, scopeOf(name))
     requireReach(caller, name, context.req.param('id'))
     // Before all is recovered, an answer such as “unknown” could be wrong.

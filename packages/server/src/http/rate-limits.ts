@@ -1,5 +1,6 @@
 import { SandlotError } from '@sandlot/protocol'
 import { SERVER_LIMITS } from '../limits.ts'
+import { type Caller, DAEMON_KEY } from './keys.ts'
 
 export interface RateLimitOptions {
   /** Requests of one key in a second, over HTTP and the WebSocket together; four seconds' worth may come at once. 0: no limit. */
@@ -33,6 +34,11 @@ export class RateLimits {
     const waitMs = this.#addresses.take(address)
     if (waitMs > 0) throw tooMany('too many requests from this address had no good key', waitMs)
   }
+}
+
+/** Whose requests count together: of a key, but of what the daemon itself gave away for each sandbox by itself. */
+export function rateNameOf({ key, sandbox }: Caller): string {
+  return key === DAEMON_KEY && sandbox ? sandbox.id : key
 }
 
 const BURST_SECONDS = 4

@@ -32,6 +32,7 @@ export function draftOf(request: AcquireRequest, parts: DraftParts): OwnershipRe
     endpoint: parts.endpoint(),
     ...(request.checkpointable || request.checkpoint !== undefined ? { checkpointable: true } : {}),
     ...(request.secrets === undefined ? {} : { secrets: request.secrets }),
+    ...(request.reachesApi ? { reachesApi: true } : {}),
     ...(request.model === undefined ? {} : { model: request.model }),
     ...(from === undefined ? {} : { from }),
     ...(parent === undefined ? {} : { parent }),

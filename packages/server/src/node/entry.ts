@@ -224,6 +224,7 @@ export class Entry {
       networkBytes: __________,
       meteredFromMs: ___________,
       model: ____________,
+      reachesApi: _____________,
       ...told
     } = rest
     return {

@@ -2,6 +2,7 @@ import type { Clock } from '@sandlot/engine'
 import { NETWORK_PHASES, type NetworkPhase, relayPolicy } from '@sandlot/protocol'
 import {
   allowsAnything,
+  type InnerServer,
   type MachineNetwork,
   type ModelEndpoint,
   type RelayNews,
@@ -29,16 +30,20 @@ export interface NetworkParts {
   readonly numbers: NodeNumbers
   readonly log: Logger
   readonly modelNews: News<ModelCall>
+  /** The API, for sandboxes on whose loopback it answers. */
+  readonly inside?: (() => InnerServer | undefined) | undefined
 }
 
-/** Whether any phase of the sandbox may reach anything, or it has a model, or it could before: only then it has a way out at all. */
+/** Whether any phase of the sandbox may reach anything, or it has a model, reaches the API, or could before: only then it has a way out at all. */
 export function hasNetwork({
   network,
   model,
   wayOut,
-}: Pick<OwnershipRecord, 'network' | 'model' | 'wayOut'>): boolean {
+  reachesApi,
+}: Pick<OwnershipRecord, 'network' | 'model' | 'wayOut' | 'reachesApi'>): boolean {
   return (
     wayOut === true ||
+    reachesApi === true ||
     model !== undefined ||
     NETWORK_PHASES.some((phase) => allowsAnything(relayPolicy(network, phase)))
   )
@@ -67,6 +72,7 @@ export async function openNetwork(
       onNews,
       ...(secrets ? { secrets } : {}),
       ...modelOf(parts, entry),
+      ...serverOf(parts, entry),
     },
     wait,
   )
@@ -119,6 +125,11 @@ function modelOf({ modelNews }: NetworkParts, entry: Entry): { model?: ModelEndp
       onNews: (news) => modelNews.tell({ sandbox: entry.id, ...news }),
     },
   }
+}
+
+function serverOf({ inside }: NetworkParts, entry: Entry): { server?: InnerServer } {
+  const server = entry.record.reachesApi ? inside?.() : undefined
+  return server ? { server } : {}
 }
 
 /** The same for one that an earlier daemon left. Without its way out it is still what its owner has. */

@@ -81,6 +81,7 @@ export interface NodeOptions {
   readonly secrets?: Secrets
   /** Default: by this machine's settings. */
   readonly network?: MachineNetwork
+  readonly inside?: NodeParts['inside']
   /** A sandbox over this image has ended. */
   readonly onReleased?: NodeParts['onReleased']
 }

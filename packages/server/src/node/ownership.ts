@@ -37,6 +37,8 @@ export const ownershipRecord = z.object({
   wayOut: z.literal(true).exactOptional(),
   /** Address of a model that it finds on its loopback. */
   model: z.string().exactOptional(),
+  /** Whether the API answers there, to tokens of sandboxes alone. */
+  reachesApi: z.boolean().exactOptional(),
   /** To and from other hosts, as far as it is written down. */
   networkBytes: z.number().exactOptional(),
   createdAtMs: z.number(),

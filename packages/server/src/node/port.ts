@@ -153,6 +153,8 @@ export interface AcquireRequest {
   readonly secrets?: SecretUses
   /** Address of a model that it finds on its loopback, whatever its network; `modelCalls` tells of each call. */
   readonly model?: string
+  /** The API answers on its loopback, to tokens of sandboxes alone. */
+  readonly reachesApi?: boolean
   /** The phase that it is in at first. Default `agent`. */
   readonly phase?: NetworkPhase
   /** How long to wait for room. Default 0: refuse at once. */

@@ -38,7 +38,11 @@ export function runHandlers(
       const { image: from, checkpoint, coldInstead, onRestore, ...rest } = startOf(start, body)
       const memory = defined({ checkpoint, coldInstead, onRestore })
       const saved = checkpoint === undefined ? {} : { memory }
-      return await coordinator.createRun(caller.project, { ...body, ...rest, from, ...saved })
+      const { function: runs } = body
+      const functionImage =
+        runs?.from === undefined ? null : await startPoints.image(caller.project, runs.from)
+      const run = { ...body, ...rest, from, ...saved, functionImage }
+      return await coordinator.createRun(caller.project, run)
     },
     listRuns: ({ caller, query, signal }) =>
       coordinator.listRuns(caller.project, defined(query), { signal }),

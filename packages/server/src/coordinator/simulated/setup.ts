@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Engine, openSqliteEngine } from '@sandlot/engine'
 import type { ResultRow, RunCreate, RunView, TaskPut } from '@sandlot/protocol'
+import type { ContainerSource } from '../../functions/container.ts'
 import { Coordinator } from '../coordinator.ts'
 import type { KeepRequest, SandboxKeeper } from '../leaving.ts'
 import { createManualClock, type ManualClock } from './clock.ts'
@@ -31,8 +32,13 @@ export interface Simulation extends AsyncDisposable {
 }
 
 export async function simulate(
-  options: SimulatedNodeOptions & { onKeep?(request: KeepRequest): void | Promise<void> } = {},
+  options: SimulatedNodeOptions & {
+    onKeep?(request: KeepRequest): void | Promise<void>
+    /** Where functions run. Default: nowhere. */
+    readonly containers?: ContainerSource
+  } = {},
 ): Promise<Simulation> {
+  const { containers } = options
   const directory = await mkdtemp(join(tmpdir(), 'coordinator-'))
   const opened = await openSqliteEngine({ directory })
   const pending = countPending(opened)
@@ -56,6 +62,9 @@ export async function simulate(
   async function start(): Promise<Coordinator> {
     const started = new Coordinator({
       ...{ engine, node, clock, keeper },
+      ...(containers
+        ? { functions: { source: containers, url: 'http://in', token: tokenOf } }
+        : {}),
       imageDigest: async (id) => (id === 'im_none' ? undefined : `sha256:${id}`),
       warn: (message, error) => warnings.push(`${message}: ${String(error)}`),
     })
@@ -91,6 +100,10 @@ export async function simulate(
       await rm(directory, { recursive: true })
     },
   }
+}
+
+function tokenOf({ sandbox, lease }: { readonly sandbox: string; readonly lease: string }): string {
+  return `${sandbox}/${lease}`
 }
 
 export function runCreate(name: string, more: Partial<RunCreate> = {}): RunCreate {

@@ -91,7 +91,8 @@ async function run(handler: Handler, { id, json, file, attempt }: Input): Promis
     const text = file === undefined ? json : readFileSync(file, 'utf8')
     if (file !== undefined) unlinkSync(file)
     const input = text === null ? undefined : JSON.parse(text)
-    const context = { signal: abort.signal, attempt }
+    const tell = (news: unknown) => say({ k: 'told', id, news })
+    const context = { signal: abort.signal, attempt, tell }
     const value = await current.run(call, async () => await handler(input, context))
     const answer: string | undefined = plainJson(value, `what ${label} returned`)
     flush(call)

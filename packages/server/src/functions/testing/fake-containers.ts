@@ -7,6 +7,10 @@ type End = Exclude<TryEnd, { kind: 'idle' }>
 export class FakeContainers {
   readonly opened: OpenContainer[] = []
   readonly inputs: ContainerInput[] = []
+  /** Inputs whose time was over, files that were brought, and those that were taken. */
+  readonly aborted: string[] = []
+  readonly brought: string[] = []
+  readonly collected: string[] = []
   /** Those that live. */
   readonly live = new Set<FakeContainer>()
   /** Fails each start, where it is set. */
@@ -45,6 +49,18 @@ export class FakeContainer implements Container {
   }
 
   cancel(): void {}
+
+  abort(id: string): void {
+    this.#all.aborted.push(id)
+  }
+
+  async bring(name: string): Promise<void> {
+    this.#all.brought.push(name)
+  }
+
+  async collect(name: string): Promise<void> {
+    this.#all.collected.push(name)
+  }
 
   /** It dies under what it works on. */
   lose(): void {
