@@ -52,7 +52,10 @@ impl Agent {
             output.unread = output.pipe.as_ref().map(held);
             exec.watch(at, position, &self.poller);
         }
-        self.settle_exec(serial);
+        match self.execs.get(serial).is_some_and(|exec| exec.terminal) {
+            true => self.drain_terminal(serial),
+            false => self.settle_exec(serial),
+        }
     }
 
     /// From draining to ended, when nothing of its own is left in the pipes.
@@ -102,6 +105,7 @@ impl Agent {
                 || exec.leftovers_at_ms.is_some_and(|at| at <= now_ms)
         };
         let mut late = alloc::vec::Vec::new();
+        let mut draining = alloc::vec::Vec::new();
         for exec in self.execs.all.values_mut().filter(due) {
             if exec.deadline_ms.take_if(|at| *at <= now_ms).is_some() {
                 exec.timed_out = true;
@@ -112,6 +116,10 @@ impl Agent {
                 exec.go_on();
             }
             if exec.leftovers_at_ms.take_if(|at| *at <= now_ms).is_some() {
+                if exec.state == State::Draining {
+                    draining.push(exec.serial);
+                    continue;
+                }
                 for pipe in exec.outputs.iter_mut().filter_map(|output| output.pipe.as_mut()) {
                     pipe.watch(&self.poller, Interest::READ);
                 }
@@ -119,6 +127,9 @@ impl Agent {
         }
         for serial in late {
             self.kill_all_of(serial);
+        }
+        for serial in draining {
+            self.drain_terminal(serial);
         }
     }
 

@@ -145,7 +145,8 @@ fn devices() -> Outcome<()> {
         terminals.as_bytes(),
         "devpts",
         libc::MS_NOSUID | libc::MS_NOEXEC,
-        b"newinstance,ptmxmode=0666,mode=620",
+        // Without a mode: the runtime takes it for that of the directory, which others than root couldn't enter.
+        b"newinstance,ptmxmode=0666",
     )
     .map_err(|errno| Failure::system(errno, terminals))?;
     mount::make_read_only(place.as_bytes(), libc::MS_NOSUID)
