@@ -16,6 +16,7 @@ import {
   positiveNumber,
   wholeNumber,
 } from './option-values.ts'
+import { addPortForwardVerb, addPortVerbs } from './port-verbs.ts'
 import { addQueueVerbs } from './queue-verbs.ts'
 import { addRunVerbs } from './run-verbs.ts'
 import { addSecretVerbs } from './secret-verbs.ts'
@@ -33,6 +34,7 @@ export function makeProgram(): Command {
     .exitOverride()
   addDaemonVerbs(program)
   addSandboxVerbs(program)
+  addPortForwardVerb(program)
   addImageVerbs(program)
   addSnapshotVerbs(program)
   addTemplateVerbs(program)
@@ -150,6 +152,7 @@ function addSandboxVerbs(program: Command): void {
       const command = argv[0] === '--' ? argv.slice(1) : argv
       process.exitCode = await execCommand(id, command, options)
     })
+  addPortVerbs(sandbox)
   addShellVerb(sandbox)
   sandbox
     .command('stop')

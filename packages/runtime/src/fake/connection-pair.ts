@@ -8,6 +8,9 @@ export function connectionPair(): [Duplex, Duplex] {
     [other, one],
   ] as const) {
     from.on('error', () => {})
+    // What was written is the writer's again, as with a socket.
+    const write = from._write.bind(from)
+    from._write = (chunk, encoding, done) => write(Buffer.from(chunk), encoding, done)
     from.on('close', () => {
       if (!from.readableEnded || !from.writableFinished) to.destroy()
     })
