@@ -18,6 +18,8 @@ const metered = z.object({
     cpuSeconds: z.number(),
     memoryGibSeconds: z.number(),
     diskGibSeconds: z.number(),
+    /** Of each GPU. */
+    gpuSeconds: z.number(),
   }),
   /** What they took of it, as far as they have ended. */
   used: z.object({ cpuSeconds: z.number(), networkBytes: z.number() }),

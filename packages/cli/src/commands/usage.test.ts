@@ -6,7 +6,12 @@ import { describeUsage } from './usage.ts'
 const metered = (seconds: number, costMicros: number | null) => ({
   sandboxes: 3,
   seconds,
-  allocated: { cpuSeconds: seconds / 10, memoryGibSeconds: seconds, diskGibSeconds: 0 },
+  allocated: {
+    cpuSeconds: seconds / 10,
+    memoryGibSeconds: seconds,
+    diskGibSeconds: 0,
+    gpuSeconds: 0,
+  },
   used: { cpuSeconds: 36, networkBytes: 0 },
   costMicros,
 })

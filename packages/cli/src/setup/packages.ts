@@ -22,6 +22,9 @@ export const DAEMON_NEEDS: readonly Need[] = [
   { program: 'mmdebstrap', package: 'mmdebstrap' },
   { program: 'unshare', package: 'util-linux' },
   { program: 'setpriv', package: 'util-linux' },
+  // Interfaces of sandboxes with an open network.
+  { program: 'ip', package: 'iproute2' },
+  { program: 'nft', package: 'nftables' },
 ]
 
 /** The suite checks layers with another implementation than ours. */

@@ -59,6 +59,10 @@ export function watch(registry: Registry, watched: Watched): void {
     return { cpus, memoryBytes, sandboxes, diskBytes: node.room.disk.bytes }
   })
   gauge('room_waiting', 'Requests that wait for room', () => node.room.waiting)
+  gauges('gpus', 'GPUs of the machine, as last looked at', 'state', () => {
+    const held = node.room.gpus.all.filter((gpu) => gpu.held).length
+    return { held, free: node.room.gpus.all.length - held, waiting: node.room.gpus.waiting }
+  })
   gauges('creations', 'Sandboxes being started', 'state', () => ({
     underWay: node.creations.underWay,
     waiting: node.creations.waiting,

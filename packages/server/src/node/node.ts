@@ -263,14 +263,8 @@ export class Node implements NodePort {
   }
 
   async capacity(resources: Resources): Promise<NodeCapacity> {
-    await this.room.measure(resources)
-    return {
-      ...this.room.never(resources),
-      node: this.node,
-      sandboxes: this.room.count(resources, 'all'),
-      free: this.room.count(resources, 'free'),
-      creating: this.creations.max,
-    }
+    const counts = await this.room.counts(resources)
+    return { node: this.node, ...counts, creating: this.creations.max }
   }
 
   /** Ends the pool, and every sandbox where `sandboxes` says so. Idempotent. */

@@ -3,6 +3,7 @@ import { promisedDiskBytes } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { DiskRoom } from './disk-room.ts'
 import type { GpuRoom, HeldGpus } from './gpu-room.ts'
+import type { NodeCapacity } from './port.ts'
 
 /** What a node has for sandboxes. Requests are counted against it, limits are not. */
 export interface RoomSize {
@@ -124,18 +125,6 @@ export class Room {
     return withGpus(room, gpus.length > 0 ? this.gpus.occupy(gpus) : undefined)
   }
 
-  /** Looks at what of the machine changes by itself. Without any disk there is room for none that needs it. */
-  async measure({ gpu }: Resources): Promise<void> {
-    await this.disk.measure().catch(() => {})
-    if (gpu) await this.gpus.measure().catch(() => {})
-  }
-
-  /** Why there never is room for one of these resources, by what was measured. */
-  never({ gpu }: Resources): { readonly never?: string } {
-    const never = gpu && this.gpus.never(gpu)
-    return never === undefined ? {} : { never }
-  }
-
   /** How many sandboxes of these resources there is room for, in all or on top of what is used. By the disk as last measured. */
   count(resources: Resources, what: 'all' | 'free'): number {
     const need = needOf(resources)
@@ -151,6 +140,21 @@ export class Room {
       resources.gpu ? this.gpus.count(resources.gpu, what) : Number.POSITIVE_INFINITY,
     )
     return Math.max(0, fit)
+  }
+
+  /**
+   * The same by what the machine has now, and why there never is room for any. Without any disk there is room for none that needs it.
+   */
+  async counts(resources: Resources): Promise<Pick<NodeCapacity, 'never' | 'sandboxes' | 'free'>> {
+    const { gpu } = resources
+    await this.disk.measure().catch(() => {})
+    if (gpu) await this.gpus.measure().catch(() => {})
+    const never = gpu && this.gpus.never(gpu)
+    return {
+      ...(never === undefined ? {} : { never }),
+      sandboxes: this.count(resources, 'all'),
+      free: this.count(resources, 'free'),
+    }
   }
 
   #wait(

@@ -104,7 +104,7 @@ class IdleMeter {
     await meter.ledger.record({
       ...{ key: `idle/${this.#fromMs}`, fromMs: this.#fromMs, toMs: this.#seenMs },
       ...{ project: '', kind: 'idle', run: null, retry: false, sandboxes: 0 },
-      ...{ ms: this.#sandboxMs, cpuMs: 0, memoryMibMs: this.#memoryMibMs, diskMibMs: 0 },
+      ...{ ms: this.#sandboxMs, cpuMs: 0, memoryMibMs: this.#memoryMibMs, diskMibMs: 0, gpuMs: 0 },
       ...{ usedCpuMs: 0, networkBytes: 0, micros: null },
     })
     this.#fromMs = this.#seenMs

@@ -29,7 +29,15 @@ afterEach(async () => {
 
 const stretch = (key: string, more: Partial<MeteredStretch> = {}): MeteredStretch => ({
   ...{ key, fromMs: DAY, toMs: DAY + 1_000, project: 'p', kind: 'sandbox', run: null },
-  ...{ retry: false, sandboxes: 1, ms: 1_000, cpuMs: 100, memoryMibMs: 20_000, diskMibMs: 0 },
+  ...{
+    retry: false,
+    sandboxes: 1,
+    ms: 1_000,
+    cpuMs: 100,
+    memoryMibMs: 20_000,
+    diskMibMs: 0,
+    gpuMs: 0,
+  },
   ...{ usedCpuMs: 5, networkBytes: 0, micros: 7 },
   ...more,
 })

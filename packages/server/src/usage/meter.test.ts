@@ -14,7 +14,7 @@ import { until } from '../testing/until.ts'
 import { idleOf, linesOf, totalOf } from './report.ts'
 
 const WAIT = { waitMs: 0, signal: new AbortController().signal }
-const PRICES = { currency: 'USD', cpuHour: 36, memoryGibHour: 0, diskGibHour: 0 }
+const PRICES = { currency: 'USD', cpuHour: 36, memoryGibHour: 0, diskGibHour: 0, gpuHour: 0 }
 const BEAT_MS = SERVER_LIMITS.meterEveryMs
 const GONE = { cpuMs: 0, networkBytes: 0 }
 

@@ -6,7 +6,7 @@ import { addSum, cutStretch, type MeteredStretch, noSum } from './metered.ts'
 const stretch = (more: Partial<MeteredStretch> = {}): MeteredStretch => ({
   ...{ key: 'sb_a/0', fromMs: 0, toMs: HOUR_MS, project: 'p', kind: 'sandbox', run: null },
   ...{ retry: false, sandboxes: 1, ms: HOUR_MS, cpuMs: HOUR_MS / 10, memoryMibMs: 20 * HOUR_MS },
-  ...{ diskMibMs: 0, usedCpuMs: 77, networkBytes: 1_001, micros: 33 },
+  ...{ diskMibMs: 0, gpuMs: 0, usedCpuMs: 77, networkBytes: 1_001, micros: 33 },
   ...more,
 })
 

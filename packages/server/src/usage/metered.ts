@@ -11,6 +11,8 @@ export interface Allocated {
   readonly memoryMibMs: number
   /** Of the machine's disk; what lies in memory counts there. */
   readonly diskMibMs: number
+  /** Whole GPUs. */
+  readonly gpuMs: number
 }
 
 /** A stretch of a sandbox's life, or of what waited in the pool: a record of the ledger. */
@@ -30,6 +32,8 @@ export const meteredStretch = z.object({
   cpuMs: z.number(),
   memoryMibMs: z.number(),
   diskMibMs: z.number(),
+  /** Absent in records of before there were any. */
+  gpuMs: z.number().default(0),
   usedCpuMs: z.number(),
   networkBytes: z.number(),
   micros: z.number().nullable(),
@@ -43,25 +47,27 @@ export interface MeteredSum {
   cpuMs: number
   memoryMibMs: number
   diskMibMs: number
+  gpuMs: number
   usedCpuMs: number
   networkBytes: number
   /** null: none of it had a price. */
   micros: number | null
 }
 
-export function allocatedOver({ cpu, memory, disk }: Resources, ms: number): Allocated {
+export function allocatedOver({ cpu, memory, disk, gpu }: Resources, ms: number): Allocated {
   const onDisk = diskMediumOf({ diskBytes: disk, memoryBytes: memory.limit }) === 'disk'
   return {
     ms,
     cpuMs: cpu.request * ms,
     memoryMibMs: (memory.request / MIB) * ms,
     diskMibMs: onDisk ? (disk / MIB) * ms : 0,
+    gpuMs: (gpu?.count ?? 0) * ms,
   }
 }
 
 export function noSum(): MeteredSum {
   return {
-    ...{ sandboxes: 0, ms: 0, cpuMs: 0, memoryMibMs: 0, diskMibMs: 0 },
+    ...{ sandboxes: 0, ms: 0, cpuMs: 0, memoryMibMs: 0, diskMibMs: 0, gpuMs: 0 },
     ...{ usedCpuMs: 0, networkBytes: 0, micros: null },
   }
 }
@@ -77,6 +83,7 @@ const AMOUNTS = [
   'cpuMs',
   'memoryMibMs',
   'diskMibMs',
+  'gpuMs',
   'usedCpuMs',
   'networkBytes',
 ] as const
@@ -100,6 +107,7 @@ export function cutStretch(stretch: MeteredStretch, unitMs: number): readonly Me
       cpuMs: through.cpuMs - before.cpuMs,
       memoryMibMs: through.memoryMibMs - before.memoryMibMs,
       diskMibMs: through.diskMibMs - before.diskMibMs,
+      gpuMs: through.gpuMs - before.gpuMs,
       usedCpuMs: through.usedCpuMs - before.usedCpuMs,
       networkBytes: through.networkBytes - before.networkBytes,
       micros: stretch.micros === null ? null : through.micros - before.micros,
@@ -116,6 +124,7 @@ function shareOf(stretch: MeteredStretch, share: number) {
     cpuMs: stretch.cpuMs * share,
     memoryMibMs: stretch.memoryMibMs * share,
     diskMibMs: stretch.diskMibMs * share,
+    gpuMs: stretch.gpuMs * share,
     usedCpuMs: Math.round(stretch.usedCpuMs * share),
     networkBytes: Math.round(stretch.networkBytes * share),
     micros: Math.round((stretch.micros ?? 0) * share),

@@ -12,10 +12,11 @@ test('an hour costs what the table says, in whole millionths', () => {
     'SANDLOT_PRICES',
     '{"currency":"EUR","cpuHour":0.05,"memoryGibHour":0.01,"diskGibHour":0.001}',
   )
-  const hour = { ms: HOUR_MS, cpuMs: 0, memoryMibMs: 0, diskMibMs: 0 }
+  const hour = { ms: HOUR_MS, cpuMs: 0, memoryMibMs: 0, diskMibMs: 0, gpuMs: 0 }
   expect(microsOf(prices, { ...hour, cpuMs: 2 * HOUR_MS })).toBe(100_000)
   expect(microsOf(prices, { ...hour, memoryMibMs: 512 * HOUR_MS })).toBe(5_000)
   expect(microsOf(prices, { ...hour, diskMibMs: 10 * 1_024 * HOUR_MS })).toBe(10_000)
+  expect(microsOf({ ...prices, gpuHour: 2.5 }, { ...hour, gpuMs: 2 * HOUR_MS })).toBe(5_000_000)
   expect(microsOf(prices, { ...hour, cpuMs: 1 })).toBe(0)
 })
 
@@ -24,7 +25,7 @@ test('it comes from the environment, as JSON or as the path of a file; without i
   try {
     const path = join(folder, 'prices.json')
     await writeFile(path, '{"currency":"USD","cpuHour":1}')
-    const table = { currency: 'USD', cpuHour: 1, memoryGibHour: 0, diskGibHour: 0 }
+    const table = { currency: 'USD', cpuHour: 1, memoryGibHour: 0, diskGibHour: 0, gpuHour: 0 }
     const pricesOf = (SANDLOT_PRICES: string) => daemonOptions({}, { SANDLOT_PRICES }).prices
     expect(pricesOf(path)).toEqual(table)
     expect(pricesOf(' {"currency":"USD","cpuHour":1}')).toEqual(table)

@@ -14,6 +14,8 @@ const priceTable = z
     cpuHour: price.default(0),
     memoryGibHour: price.default(0),
     diskGibHour: price.default(0),
+    /** For an hour of one GPU, of whatever model. Default 0. */
+    gpuHour: price.default(0),
   })
   .strict()
 export type PriceTable = z.infer<typeof priceTable>
@@ -36,11 +38,12 @@ export function parsePrices(setting: string, given: string): PriceTable {
 
 /** Whole millionths of the currency. */
 export function microsOf(prices: PriceTable, allocated: Allocated): number {
-  const { cpuMs, memoryMibMs, diskMibMs } = allocated
+  const { cpuMs, memoryMibMs, diskMibMs, gpuMs } = allocated
   const hours =
     cpuMs * prices.cpuHour +
     (memoryMibMs / 1_024) * prices.memoryGibHour +
-    (diskMibMs / 1_024) * prices.diskGibHour
+    (diskMibMs / 1_024) * prices.diskGibHour +
+    gpuMs * prices.gpuHour
   return Math.round((hours / 3_600_000) * 1e6)
 }
 
@@ -59,6 +62,6 @@ function readText(setting: string, path: string): string {
 function refused(setting: string, why: string, cause: unknown): SandlotError {
   return new SandlotError('invalid_request', `${setting}: ${why}`, {
     cause,
-    hint: 'It is JSON, or the path of a file with it: {"currency": "USD", "cpuHour": 0.05, "memoryGibHour": 0.01, "diskGibHour": 0.0002}',
+    hint: 'It is JSON, or the path of a file with it: {"currency": "USD", "cpuHour": 0.05, "memoryGibHour": 0.01, "diskGibHour": 0.0002, "gpuHour": 2.5}',
   })
 }

@@ -69,6 +69,7 @@ function meteredOf(sum: MeteredSum): Metered {
       cpuSeconds: seconds(sum.cpuMs),
       memoryGibSeconds: gibSeconds(sum.memoryMibMs),
       diskGibSeconds: gibSeconds(sum.diskMibMs),
+      gpuSeconds: seconds(sum.gpuMs),
     },
     used: { cpuSeconds: seconds(sum.usedCpuMs), networkBytes: sum.networkBytes },
     costMicros: sum.micros,

@@ -2,7 +2,7 @@ import { usageReport } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import { startTestDaemon } from '../testing/daemon.ts'
 
-const prices = { currency: 'USD', cpuHour: 3_600, memoryGibHour: 0, diskGibHour: 0 }
+const prices = { currency: 'USD', cpuHour: 3_600, memoryGibHour: 0, diskGibHour: 0, gpuHour: 0 }
 
 test('sandboxes of clients are metered, while they live and when they have ended', async () => {
   await using at = await startTestDaemon({ daemon: { prices } })

@@ -7,7 +7,7 @@ import { run } from '../../process/run.ts'
 import { NETWORK_LIMITS } from '../limits.ts'
 import { openNameServers } from './name-servers.ts'
 import { type OpenNames, openNames, tableName } from './names.ts'
-import { rulesText } from './rules.ts'
+import { isUsableNetwork, rulesText } from './rules.ts'
 
 export interface OpenNetworkSettings {
   /** IPv4 network that the sandboxes have their addresses of; nothing else on the machine uses it. */
@@ -29,6 +29,7 @@ export class OpenNetworks {
   #loaded: Promise<void> | undefined
 
   constructor(tag: string, settings: OpenNetworkSettings) {
+    checkSettings(settings)
     this.#tag = tag
     this.#settings = settings
   }
@@ -126,6 +127,20 @@ export class OpenNetworks {
     })
     if (exitCode !== 0) throw failed(stderr.trim().split('\n')[0] || problem || 'nft failed')
   }
+}
+
+/** @throws DriverError `unsupported` that names the setting */
+function checkSettings({ addresses, nameServers = [] }: OpenNetworkSettings): void {
+  const wrong = nameServers.find((server) => !ipaddr.IPv4.isValidFourPartDecimal(server))
+  const message = !isUsableNetwork(addresses)
+    ? `SANDLOT_OPEN_ADDRESSES: ${JSON.stringify(addresses)} is no IPv4 network of 8 to 28 bits`
+    : wrong === undefined
+      ? undefined
+      : `SANDLOT_OPEN_NAME_SERVERS: ${JSON.stringify(wrong)} is no IPv4 address`
+  if (message === undefined) return
+  throw new DriverError('unsupported', message, {
+    hint: 'write a network such as 100.121.0.0/16, and addresses with commas between them',
+  })
 }
 
 /** A namespace and both ends of its pair. True once there are none. */
