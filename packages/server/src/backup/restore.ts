@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -43,10 +43,10 @@ export async function restoreBackup({
   signal,
 }: RestoreOptions): Promise<Restored> {
   await checkEmpty(dataDirectory)
-  const place = `${dataDirectory}.restoring`
-  await rm(place, { recursive: true, force: true })
-  await mkdir(place, { recursive: true, mode: 0o700 })
+  let place: string | undefined
   try {
+    await mkdir(dirname(dataDirectory), { recursive: true })
+    place = await mkdtemp(`${dataDirectory}.restoring-`)
     const restored = await unpack(archive, place, signal)
     await tryOut(place)
     await sync(place)
@@ -54,16 +54,24 @@ export async function restoreBackup({
     await rename(place, dataDirectory)
     return restored
   } catch (error) {
-    await rm(place, { recursive: true, force: true })
+    if (place) await rm(place, { recursive: true, force: true }).catch(() => {})
     if (error instanceof TarError) throw refused(`the backup is damaged: ${error.message}`)
-    if ((error as NodeJS.ErrnoException).code === 'ENOSPC') {
-      throw new SandlotError(
-        'disk_full',
-        `the disk of ${dataDirectory} is too small for the backup`,
-      )
-    }
-    throw error
+    throw explained(error, dataDirectory)
   }
+}
+
+function explained(error: unknown, dataDirectory: string): unknown {
+  const { code, syscall, message } = error as NodeJS.ErrnoException
+  if (code === 'ENOSPC') {
+    return new SandlotError('disk_full', `the disk of ${dataDirectory} is too small for the backup`)
+  }
+  if (code === 'EEXIST' || code === 'ENOTDIR' || code === 'EISDIR') {
+    return refused('it has one file twice')
+  }
+  if (syscall === undefined) return error
+  return new SandlotError('invalid_request', `${dataDirectory} can't be written: ${message}`, {
+    hint: 'Start as root, or name a directory that may be written.',
+  })
 }
 
 async function checkEmpty(dataDirectory: string): Promise<void> {
