@@ -6,6 +6,7 @@ import { startProgressLine } from '../output/progress.ts'
 import { isInteractive, note, printLine } from '../output/terminal.ts'
 import { folderProgram, readFolders } from '../tasks/harbor-folders.ts'
 import { holdBack } from '../tasks/hold-back.ts'
+import { whoDoes } from '../tasks/who-does.ts'
 import { withImages } from '../tasks/with-images.ts'
 import { nothingToStartFrom } from './from.ts'
 import { interruption } from './interruption.ts'
@@ -78,8 +79,8 @@ async function ofFolders(file: string | undefined, options: StartRunOptions): Pr
   if (agent === '') {
     throw new Mistake('nobody does the tasks', 'say who does: --agent oracle, nop, or a command')
   }
+  const who = whoDoes(agent)
   const folders = await holdBack(await readFolders(harbor, options), options.quarantine)
-  const who = agent === 'oracle' || agent === 'nop' ? agent : { command: agent }
   const { tasks, run } = await folderProgram(folders, who, options)
   return {
     run: { ...shared, ...run },

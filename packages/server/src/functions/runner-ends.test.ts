@@ -133,3 +133,34 @@ test('what a function throws is bounded, whatever its runner says', async () => 
   expect(end.error.message.length).toBe(4_096)
   expect(end.error.stack?.length).toBe(16_384)
 })
+
+test('a long value that comes when nobody waits any more takes the name of no other', async () => {
+  const pinned: string[] = []
+  const begun = Promise.withResolvers<void>()
+  const kept = Promise.withResolvers<void>()
+  const told = Promise.withResolvers<void>()
+  const blobs = {
+    put: async () => {
+      begun.resolve()
+      await kept.promise
+      return { digest: 'sha256:0', sizeBytes: 1 }
+    },
+    pin: async (name: string) => void pinned.push(name),
+  }
+  const guest = {
+    read: async () => ({ content: Buffer.from('5') }),
+    remove: async () => told.resolve(),
+  }
+  for (const isCancelled of [true, false]) {
+    const { runner, say, end } = runnerWith({ guest, blobs })
+    const running = runner.run(INPUT)
+    say(VALUE)
+    await begun.promise
+    if (isCancelled) runner.cancel('1')
+    kept.resolve()
+    if (!isCancelled) expect(await running).toMatchObject({ kind: 'value', blob: 'sha256:0' })
+    await told.promise
+    expect(pinned).toEqual(isCancelled ? [] : ['out/1'])
+    end()
+  }
+})

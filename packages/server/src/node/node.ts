@@ -61,7 +61,7 @@ import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
 import { type NodeNetworks, nodeNetworks } from './set-network.ts'
 import { waitSignal, within } from './waits.ts'
 
-export interface NodeOptions {
+export interface NodeOptions extends Pick<NodeParts, 'inside'> {
   /** Name of this node. */
   readonly node: string
   readonly endpoint: () => string
@@ -81,7 +81,6 @@ export interface NodeOptions {
   readonly secrets?: Secrets
   /** Default: by this machine's settings. */
   readonly network?: MachineNetwork
-  readonly inside?: NodeParts['inside']
   /** A sandbox over this image has ended. */
   readonly onReleased?: NodeParts['onReleased']
 }
