@@ -75,6 +75,11 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/stream.ts')).stream,
   },
   {
+    name: 'ports',
+    about: 'requests and bytes to a server in a sandbox, against one on this machine’s loopback',
+    load: async () => (await import('./figures/ports.ts')).ports,
+  },
+  {
     name: 'memory',
     about: 'an idle sandbox with its world prepared, and an idle daemon',
     load: async () => (await import('./figures/memory.ts')).memory,
