@@ -45,6 +45,7 @@ await story('the examples', { pool: 2 }, (given) => {
   test('there is none that is not run here', async () => {
     expect((await readdir(examples)).sort()).toEqual([
       ...[
+        'episode.ts',
         'functions.ts',
         'programs.ts',
         'quickstart.ts',
