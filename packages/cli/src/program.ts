@@ -72,6 +72,8 @@ function addDaemonVerbs(program: Command): void {
     .option('--port <n>', 'port to listen on; 0 picks one', portNumber)
     .option('--data-directory <path>', 'where everything durable is kept')
     .option('--run-directory <path>', 'where running sandboxes have their sockets and pipes')
+    .option('--tls-cert <path>', 'PEM file of a certificate with its chain; with --tls-key')
+    .option('--tls-key <path>', 'PEM file of its key')
     .option('--pool <n>', 'blank sandboxes to keep ready', naturalNumber)
     .option(
       '--attached',

@@ -34,8 +34,10 @@ export async function checkRunDirectory(runDirectory: string): Promise<void> {
 async function answers(url: string): Promise<boolean> {
   try {
     return (await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })).ok
-  } catch {
-    return false
+  } catch (error) {
+    // A certificate that this process doesn't trust is shown by one who lives.
+    const { code = '' } = ((error as Error).cause ?? {}) as { code?: string }
+    return /CERT|TLS|SSL|VERIFY/.test(code)
   }
 }
 

@@ -3,6 +3,7 @@ import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import { parseDurationMs, parseSizeBytes, SandlotError } from '@sandlot/protocol'
 import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
+import type { TlsFiles } from './http/certificate.ts'
 import { type PriceTable, parsePrices } from './usage/prices.ts'
 
 /** Programs that the driver `gvisor` needs, as absolute paths. Default: the runtime's own (`SANDLOT_RUNSC`, …). */
@@ -53,6 +54,8 @@ export interface DaemonOptions {
    * `*.ports.example.org`. Default: `localhost` where the daemon listens on the loopback, else none. `SANDLOT_PORTS_URL`
    */
   readonly portsUrl: string | null
+  /** PEM files of a certificate and its key: the daemon speaks TLS alone then. Default none. `SANDLOT_TLS_CERT`, `SANDLOT_TLS_KEY` */
+  readonly tls: TlsFiles | null
   /** Requests of one key in a second. Default 5,000; 0: no limit. `SANDLOT_REQUESTS_PER_SECOND` */
   readonly requestsPerSecond: number
   /** Pages that may call the API. Default none. */
@@ -119,6 +122,7 @@ export function daemonOptions(
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),
     portsUrl: originOf('SANDLOT_PORTS_URL', input.portsUrl ?? environment.SANDLOT_PORTS_URL),
+    tls: input.tls ?? tlsOf(environment),
     requestsPerSecond: number('SANDLOT_REQUESTS_PER_SECOND', input.requestsPerSecond, 5_000, {
       min: 0,
       max: 1e9,
@@ -128,6 +132,14 @@ export function daemonOptions(
     logLevel: input.logLevel ?? oneOf(environment, 'SANDLOT_LOG_LEVEL', LOG_LEVELS, 'info'),
     logFormat: input.logFormat ?? (process.stderr.isTTY ? 'lines' : 'json'),
   }
+}
+
+function tlsOf(environment: Readonly<Record<string, string | undefined>>): TlsFiles | null {
+  const { SANDLOT_TLS_CERT: cert, SANDLOT_TLS_KEY: key } = environment
+  if (cert && key) return { cert, key }
+  if (cert) throw refused('SANDLOT_TLS_CERT', cert, 'needs SANDLOT_TLS_KEY beside it')
+  if (key) throw refused('SANDLOT_TLS_KEY', key, 'needs SANDLOT_TLS_CERT beside it')
+  return null
 }
 
 function pricesOf(given: string | undefined): PriceTable | null {

@@ -11,6 +11,9 @@ export const SERVER_LIMITS = {
   usageWaitsMs: 200,
   /** Connections at once, HTTP and WebSocket together. */
   connections: 16_384,
+  /** How often it is looked for a renewed certificate, and how long a handshake may take. */
+  certificateEveryMs: 10_000,
+  handshakeMs: 15_000,
   /** Connections beyond them that are told so at once, and how long one has to read it. */
   refusedAtOnce: 256,
   refusedMs: 2_000,

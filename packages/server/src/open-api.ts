@@ -1,3 +1,4 @@
+import type { Server as TlsServer } from 'node:https'
 import { type Engine, systemClock } from '@sandlot/engine'
 import type { ImageStore } from '@sandlot/runtime'
 import type { Logger } from 'pino'
@@ -15,7 +16,9 @@ import type { Queues } from './functions/queues.ts'
 import { healthHandler } from './health.ts'
 import type { Holdings } from './holdings/holdings.ts'
 import type { OwnImages } from './holdings/own-images.ts'
+import { isLoopback } from './http/access.ts'
 import type { Handlers } from './http/call.ts'
+import { readCertificate, watchCertificate } from './http/certificate.ts'
 import { Idempotency } from './http/idempotency.ts'
 import { keyHandlers } from './http/key-handlers.ts'
 import { KeyRing } from './http/keys.ts'
@@ -113,7 +116,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
     onAnswered,
   })
-  const listening = await listen(app, options, gate)
+  const listening = await listenBy(options, { app, gate, log })
   const looking = setInterval(() => rights.endLost(), SERVER_LIMITS.rightsEveryMs)
   looking.unref()
   listening.server.once('close', () => clearInterval(looking))
@@ -149,6 +152,32 @@ export async function openApi(given: ApiParts): Promise<Api> {
   }
   return { listening, sockets: { close } }
 }
+
+/** By plain HTTP, or by TLS where there is a certificate. */
+async function listenBy(
+  { host, port, tls }: DaemonOptions,
+  { app, gate, log }: Served,
+): Promise<Listening> {
+  if (tls === null) {
+    if (!isLoopback(host)) log.warn({ host }, PLAIN)
+    return await listen(app, { host, port }, gate)
+  }
+  const certificate = await readCertificate(tls, systemClock.now())
+  const listening = await listen(app, { host, port, certificate }, gate)
+  const { server } = listening
+  const watching = watchCertificate(server as TlsServer, tls, { log, now: systemClock.now })
+  server.once('close', () => watching[Symbol.dispose]())
+  return listening
+}
+
+interface Served {
+  readonly app: Parameters<typeof listen>[0]
+  readonly gate: Parameters<typeof listen>[2]
+  readonly log: Logger
+}
+
+const PLAIN =
+  'keys and contents travel unencrypted to whoever is between: set SANDLOT_TLS_CERT and SANDLOT_TLS_KEY, or put a proxy with TLS before the daemon'
 
 /** One handler for each route. */
 function handlersOf(

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http'
+import type { Server as TlsServer } from 'node:https'
 import type { Logger } from 'pino'
 import type { CoordinatorPort } from './coordinator/port.ts'
 import type { Queues } from './functions/queues.ts'
@@ -10,7 +11,7 @@ export interface ShutdownParts {
   readonly coordinator: CoordinatorPort
   readonly queues: Queues
   readonly node: Node
-  readonly server: Server
+  readonly server: Server | TlsServer
   readonly log: Logger
   /** Ends the WebSockets. */
   readonly closeSockets: () => void

@@ -1,5 +1,6 @@
 /** `sandlot serve`: the daemon in the foreground. */
 import { exit, stdin } from 'node:process'
+import { SandlotError } from 'sandlot'
 import { note, printLine } from '../output/terminal.ts'
 import { ensureMachine } from '../setup/machine.ts'
 import { EXIT_INTERRUPTED, Interrupted } from './interruption.ts'
@@ -10,6 +11,8 @@ export interface ServeOptions {
   readonly dataDirectory?: string
   readonly runDirectory?: string
   readonly pool?: number
+  readonly tlsCert?: string
+  readonly tlsKey?: string
   readonly attached?: boolean
 }
 
@@ -18,9 +21,10 @@ const DRAIN_MS = 10 * 60_000
 /** Serves until it is told to stop; then drains. Returns the exit code. */
 export async function serveCommand(options: ServeOptions): Promise<number> {
   const { attached = false, host, port, dataDirectory, runDirectory, pool } = options
+  const tls = tlsOf(options)
   using stop = stopRequests(attached)
   const { daemonOptions, startDaemon } = await import('@sandlot/server')
-  const input = { host, port, dataDirectory, runDirectory, poolTarget: pool }
+  const input = { host, port, dataDirectory, runDirectory, poolTarget: pool, tls }
   const gvisor =
     daemonOptions(input).driver === 'gvisor'
       ? await ensureMachine(note, { signal: stop.signal, packagesMayMiss: true })
@@ -35,6 +39,15 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   void stop.second.then(() => daemon.close())
   await daemon.close({ drainMs })
   return 0
+}
+
+function tlsOf({ tlsCert: cert, tlsKey: key }: ServeOptions) {
+  if (cert !== undefined && key !== undefined) return { cert, key }
+  if (cert === undefined && key === undefined) return undefined
+  const [is, other] = cert === undefined ? ['--tls-key', '--tls-cert'] : ['--tls-cert', '--tls-key']
+  throw new SandlotError('invalid_request', `${is} is given without ${other}`, {
+    hint: 'A certificate and its key belong together.',
+  })
 }
 
 interface StopRequests extends Disposable {

@@ -19,10 +19,23 @@ export function failedFetch(thrown: unknown, url: string): SandlotError {
   if (thrown instanceof SandlotError) return thrown
   const { code, cause } = thrown as { code?: string; cause?: { code?: string } }
   const { origin } = new URL(url)
+  const distrusted = untrusted(cause ?? thrown, origin)
+  if (distrusted) return distrusted
   if (NOBODY.has(cause?.code ?? code ?? '') || /connection refused/i.test(String(cause))) {
     return new SandlotError('unreachable', `no daemon answers at ${origin}`, { cause: thrown })
   }
   return new SandlotError('connection_lost', `the connection to ${origin} broke`, { cause: thrown })
+}
+
+/** Someone is there, with a certificate that this machine has no reason to believe. */
+export function untrusted(error: unknown, origin: string): SandlotError | undefined {
+  const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
+  if (!/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code)) return undefined
+  const text = `the certificate of ${origin} is not trusted: ${message || code}`
+  return new SandlotError('unreachable', text, {
+    hint: 'Use the name that the certificate has, and where your machine doesn’t know who signed it set NODE_EXTRA_CA_CERTS to a PEM file of theirs.',
+    cause: error,
+  })
 }
 
 /** What an answer other than success says. */

@@ -3,6 +3,7 @@ import { ROUTES, SandlotError } from '@sandlot/protocol'
 import { Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import WebSocket from 'ws'
 import type { Endpoint } from '../config.ts'
+import { untrusted } from './http-failure.ts'
 import { maskOptions } from './mask.ts'
 
 /** Until the daemon has greeted. */
@@ -52,7 +53,10 @@ export function openSocket(endpoint: Endpoint): Promise<Socket> {
       socket.terminate()
     })
     socket.on('error', (cause) =>
-      reject(new SandlotError('unreachable', `no daemon answers at ${url}`, { cause })),
+      reject(
+        untrusted(cause, url) ??
+          new SandlotError('unreachable', `no daemon answers at ${url}`, { cause }),
+      ),
     )
     socket.once('close', () => {
       clearTimeout(late)

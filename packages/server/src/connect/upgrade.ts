@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http'
+import type { Server as TlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { ROUTES, SandlotError } from '@sandlot/protocol'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -14,7 +15,7 @@ import type { PortGate } from '../ports/port-gate.ts'
 import type { Serving } from '../serving.ts'
 
 export interface UpgradeOptions {
-  readonly server: Server
+  readonly server: Server | TlsServer
   readonly rights: Rights
   readonly rates: RateLimits
   readonly access: AccessRules

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http'
+import type { Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { SandlotError } from '@sandlot/protocol'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -8,7 +9,11 @@ import { errorAnswer } from './answer.ts'
  * Bounds the connections of a server: one more than `most` is answered with `rate_limited` and closed, at once and in HTTP, in place
  * of waiting for ever or breaking without a word.
  */
-export function boundConnections(server: Server, most: number, event: ServerEvent): void {
+export function boundConnections(
+  server: Server | TlsServer,
+  most: number,
+  event: ServerEvent,
+): void {
   let open = 0
   // Where even refusals are too many, the kernel's word has to do.
   server.maxConnections = most + SERVER_LIMITS.refusedAtOnce

@@ -1,4 +1,5 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { SandlotError } from '@sandlot/protocol'
@@ -6,12 +7,20 @@ import type { Hono } from 'hono'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { PortGate } from '../ports/port-gate.ts'
 import { errorAnswer } from './answer.ts'
+import type { Certificate } from './certificate.ts'
 import { boundConnections } from './crowd.ts'
 
 export interface Listening {
-  readonly server: Server
+  readonly server: Server | TlsServer
   readonly url: string
   readonly port: number
+}
+
+export interface ListenAt {
+  readonly host: string
+  readonly port: number
+  /** Then it speaks TLS alone. */
+  readonly certificate?: Certificate | undefined
 }
 
 export type ListenLimits = Pick<
@@ -25,7 +34,7 @@ export type ListenLimits = Pick<
  */
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
-  at: { readonly host: string; readonly port: number },
+  at: ListenAt,
   /** Takes what is not for the application. */
   gate: Pick<PortGate, 'takes'>,
   limits: ListenLimits = SERVER_LIMITS,
@@ -41,31 +50,42 @@ export async function listen(
       return new Response(body, { status, headers })
     },
   })
-  const server = createServer(
-    {
-      maxHeaderSize: SERVER_LIMITS.headerBytes,
-      headersTimeout: limits.headersMs,
-      connectionsCheckingInterval: limits.connectionsEveryMs,
-      // Bodies and answers may take as long as they move: `readBytes` and `sendStream` watch that they do.
-      requestTimeout: 0,
-      keepAliveTimeout: SERVER_LIMITS.keepAliveMs,
-      // A client whose machine is gone says nothing, and a build may wait for its function.
-      keepAlive: true,
-      keepAliveInitialDelay: SERVER_LIMITS.probeMs,
-      noDelay: true,
-    },
-    (incoming, outgoing) => {
-      if (!gate.takes(incoming, outgoing)) void listener(incoming, outgoing)
-    },
-  )
-  boundConnections(server, limits.connections, 'connection')
+  const options = {
+    maxHeaderSize: SERVER_LIMITS.headerBytes,
+    headersTimeout: limits.headersMs,
+    connectionsCheckingInterval: limits.connectionsEveryMs,
+    // Bodies and answers may take as long as they move: `readBytes` and `sendStream` watch that they do.
+    requestTimeout: 0,
+    keepAliveTimeout: SERVER_LIMITS.keepAliveMs,
+    // A client whose machine is gone says nothing, and a build may wait for its function.
+    keepAlive: true,
+    keepAliveInitialDelay: SERVER_LIMITS.probeMs,
+    noDelay: true,
+  }
+  const onRequest: RequestListener = (incoming, outgoing) => {
+    if (!gate.takes(incoming, outgoing)) void listener(incoming, outgoing)
+  }
+  const { certificate } = at
+  const server = certificate
+    ? createTlsServer(
+        {
+          ...options,
+          ...certificate,
+          minVersion: 'TLSv1.2',
+          handshakeTimeout: SERVER_LIMITS.handshakeMs,
+        },
+        onRequest,
+      )
+    : createServer(options, onRequest)
+  const isTls = certificate !== undefined
+  boundConnections(server, limits.connections, isTls ? 'secureConnection' : 'connection')
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(refused(error, at)))
     server.listen(at.port, at.host, resolve)
   })
   const { port } = server.address() as AddressInfo
   const host = at.host.includes(':') ? `[${at.host}]` : at.host
-  return { server, port, url: `http://${host}:${port}` }
+  return { server, port, url: `${isTls ? 'https' : 'http'}://${host}:${port}` }
 }
 
 function refused(error: NodeJS.ErrnoException, at: { host: string; port: number }): SandlotError {
