@@ -14,6 +14,7 @@ await mkdir(cdi)
 await writeFile(join(directory, 'libcuda.so.570'), 'the driver’s library')
 await writeFile(join(directory, 'firmware-0'), 'of the first')
 await writeFile(join(directory, 'firmware-1'), 'of the second')
+await writeFile(join(directory, 'firmware-2'), 'of the third')
 
 /** Two plain nodes of the machine in the place of GPUs: what is read from them tells them apart. */
 await writeFile(
@@ -30,13 +31,25 @@ await writeFile(
         hook('update-ldcache', '--folder', '/usr/lib/fake'),
       ],
     },
-    devices: [device('0', '/dev/zero', 'Fake H100'), device('1', '/dev/null', 'Fake A100')],
+    devices: [
+      device('0', '/dev/zero', 'Fake H100'),
+      device('1', '/dev/null', 'Fake A100'),
+      // By the name of its control node the runtime looks for NVIDIA's driver, which this machine hasn't.
+      device('2', '/dev/null', 'Driverless V100', '/dev/nvidia9'),
+    ],
   }),
 )
 afterAll(async () => await rm(directory, { recursive: true, force: true }))
 
-function device(name: string, hostPath: string, model: string): object {
-  const deviceNodes = [{ path: `/dev/fake/gpu${name}`, hostPath }]
+function device(
+  name: string,
+  hostPath: string,
+  model: string,
+  path = `/dev/fake/gpu${name}`,
+): object {
+  const control = { path: '/dev/nvidiactl', hostPath: '/dev/full' }
+  const isNvidia = path.startsWith('/dev/nvidia')
+  const deviceNodes = [{ path, hostPath }, ...(isNvidia ? [control] : [])]
   const mounts = [given(`firmware-${name}`, `/lib/firmware/fake-${name}`)]
   const annotations = { 'sandlot.model': model }
   return { name, annotations, containerEdits: { deviceNodes, mounts } }
@@ -78,7 +91,7 @@ print(json.dumps({
 const environment = { SANDLOT_CDI_DIRECTORIES: cdi }
 
 await story('sandboxes with GPUs', { pool: 0, environment }, (at) => {
-  const create = (gpu: 'H100' | 'A100' | 'any' | { count: number }) =>
+  const create = (gpu: string | { count: number }) =>
     at.client.sandboxes.create({ from: at.image, resources: { gpu } })
   const seen = async (sandbox: Sandbox) => JSON.parse((await sandbox.exec(SEEN)).stdout)
   const refusal = (work: Promise<unknown>) => work.then(String, (error) => error)
@@ -151,8 +164,8 @@ await story('sandboxes with GPUs', { pool: 0, environment }, (at) => {
 
   test('what can’t be is refused by name', async () => {
     const { client, image: from } = at
-    const never = await refusal(create({ count: 3 }))
-    expect(String(never)).toContain('the machine has 1 × Fake H100, 1 × Fake A100')
+    const never = await refusal(create({ count: 4 }))
+    expect(String(never)).toContain('the machine has 1 × Fake H100, 1 × Fake A100, 1 × Driverless')
     const run = client.rollouts.map([{ id: 1 }], async () => ({ reward: 1 }), {
       ...{ from, resources: { gpu: 'B200' } },
     })
@@ -160,6 +173,9 @@ await story('sandboxes with GPUs', { pool: 0, environment }, (at) => {
     const resources = { gpu: 'any' } as const
     const saved = client.sandboxes.create({ from, resources, checkpointable: true })
     expect(String(await refusal(saved))).toMatch(/memory .* can’t be saved: it has a GPU/)
+    const driverless = await refusal(create('V100'))
+    expect(driverless).toMatchObject({ code: 'gpu_driver_unsupported' })
+    expect(driverless).toMatchObject({ hint: expect.stringContaining('list-supported-drivers') })
     await until('none is left', async () => (await at.daemon.ownedIds()).length === 0)
   })
 })

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { RealDaemon } from './harness/daemon.ts'
 import { Internet, MACHINE, OUTSIDE, PORTS } from './harness/internet/internet.ts'
 import { python } from './harness/shells.ts'
+import { until } from './harness/until.ts'
 
 const commandLine = fileURLToPath(new URL('../packages/cli/src/main.ts', import.meta.url))
 
@@ -128,6 +129,24 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     const refused = (options: string[]) => create(...options).then(String, ({ stderr }) => stderr)
     expect(await refused(['--checkpointable'])).toMatch(/interface of its own/)
     expect(await refused(['--allow', 'a.example'])).toMatch(/--open-network/)
+  })
+
+  test('rules that somebody takes away are back by themselves, and doctor says what is missing', async () => {
+    const id = await create()
+    await internet.run(['nft', 'flush', 'ruleset'])
+    const tables = () => internet.run(['nft', 'list', 'tables'])
+    await until('the rules are back', async () => (await tables()).includes('sandlot_'))
+    expect(JSON.parse(await said(id, reach([OUTSIDE.public, '10.9.0.1', ...MACHINE])))).toEqual({
+      [`tcp ${OUTSIDE.public}`]: `hello ${MACHINE[0]}`,
+      [`udp ${OUTSIDE.public}`]: `hello ping ${MACHINE[0]}`,
+    })
+    await sandlot('sandbox', 'stop', id)
+    const forward = (on: 0 | 1) =>
+      internet.run(['sh', '-c', `echo ${on} > /proc/sys/net/ipv4/ip_forward`])
+    await forward(0)
+    const found = await sandlot('doctor').catch(({ stdout }) => stdout)
+    await forward(1)
+    expect(found).toContain('open network: sysctl -w net.ipv4.ip_forward=1')
   })
 
   test('after a kill of the daemon it reaches on, and goes with its namespace', async () => {

@@ -33,7 +33,7 @@ export async function lendNodes(
   return { ...lent, numbered }
 }
 
-/** For the specification: nodes of the agent's `/dev`. A name below `/dev/nvidia` has the runtime bring its own part of the driver. */
+/** For the specification: nodes of the agent's `/dev`. With `/dev/nvidiactl` among them the runtime brings its own part of the driver. */
 export function lentDevices({ numbered }: LentNodes): readonly object[] {
   return numbered.map((each) => ({ ...each, type: 'c', fileMode: 0o666, uid: 0, gid: 0 }))
 }
