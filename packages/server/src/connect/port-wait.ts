@@ -17,7 +17,8 @@ export const portWait: Operation<'port.wait'> = async (stream, request, session)
     if (signal.aborted) throw error
     if (!(error instanceof GuestTimeout)) throw await lent.explain(error)
     const listening = (await listPorts(lent).catch(() => [])).map((each) => each.port)
-    const others = listening.length > 0 ? `; something listens on ${listening.join(', ')}` : ''
+    const shown = listening.slice(0, PORTS_SHOWN).join(', ')
+    const others = shown === '' ? '' : `; something listens on ${shown}`
     const message = `nothing listened on port ${port} within ${timeoutMs} ms${others}`
     throw new SandlotError('timeout', message, {
       hint: 'Look at what the server printed, or give it longer: `timeout`.',
@@ -25,3 +26,5 @@ export const portWait: Operation<'port.wait'> = async (stream, request, session)
     })
   }
 }
+
+const PORTS_SHOWN = 8

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { headersOf } from '@sandlot/runtime'
 
 /** How a port is seen from outside, by one request. */
-export interface PortView {
+export interface OutsideView {
   readonly port: number
   /** Path on this origin below which the port is; '' where it has the origin for itself. */
   readonly prefix: string
@@ -35,7 +35,7 @@ const SANDBOXED = 'sandbox allow-scripts allow-forms allow-popups allow-modals a
  * What goes to the server: it finds itself at `localhost:PORT`, where it listens, so that whoever checks hosts and origins lets it pass.
  * The key of the daemon stays outside, and so do cookies of an origin that is not the server's alone.
  */
-export function headersInward(request: IncomingMessage, view: PortView): string[] {
+export function headersInward(request: IncomingMessage, view: OutsideView): string[] {
   const { port, prefix, protocol, hasKey } = view
   const { host: outside = '' } = request.headers
   const shared = prefix !== ''
@@ -60,7 +60,7 @@ export function headersInward(request: IncomingMessage, view: PortView): string[
 export function headersOutward(
   answer: IncomingMessage,
   request: IncomingMessage,
-  view: PortView,
+  view: OutsideView,
 ): string[] {
   const { port, prefix } = view
   const { origin } = request.headers

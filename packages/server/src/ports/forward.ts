@@ -8,7 +8,7 @@ import { SandlotError } from '@sandlot/protocol'
 import { GuestLost } from '@sandlot/runtime'
 import { errorAnswer, sendAnswer } from '../http/answer.ts'
 import { SERVER_LIMITS } from '../limits.ts'
-import { headersInward, headersOutward, type PortView } from './forward-headers.ts'
+import { headersInward, headersOutward, type OutsideView } from './forward-headers.ts'
 import { PortAgent, type PortRequest } from './port-agent.ts'
 import type { Ports, PortTarget } from './ports.ts'
 
@@ -19,7 +19,7 @@ export interface Forwarded {
   readonly target: PortTarget
   /** Path and query, as the server gets them. */
   readonly path: string
-  readonly view: PortView
+  readonly view: OutsideView
 }
 
 /** Passes requests on to what listens in sandboxes, and its answers back, each as fast as its other end takes it. */

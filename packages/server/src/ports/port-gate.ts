@@ -15,7 +15,7 @@ import type { Node } from '../node/node.ts'
 import { sandboxIdOf } from '../sandboxes/use.ts'
 import type { Serving } from '../serving.ts'
 import { Forwarder, failedAnswer } from './forward.ts'
-import type { PortView } from './forward-headers.ts'
+import type { OutsideView } from './forward-headers.ts'
 import { UpgradeForwarder } from './forward-upgrade.ts'
 import { labelOf, originUrl, type PortPlaces, TOKEN_PATH } from './port-places.ts'
 import { type PortRight, type PortTokens, placeOf } from './port-token.ts'
@@ -224,7 +224,7 @@ export class PortGate {
 interface Admitted extends Disposable {
   readonly caller: Caller
   readonly target: PortTarget
-  readonly view: PortView
+  readonly view: OutsideView
   readonly path: string
 }
 
