@@ -76,12 +76,16 @@ async function open(
   const { size } = terminal
   if (options.attach !== undefined) {
     const terminals = await sandbox.ptys.list()
-    const found = terminals.find(({ exec }) => exec === options.attach)
+    const found = terminals.find(({ exec }) => exec === options.attach)?.terminal
+    if (!found) {
+      const list = `sandlot sandbox shell ${sandbox.id} --list`
+      throw new Mistake(`there is no terminal ${options.attach}`, `see which there are: ${list}`)
+    }
     // A program that fills the screen draws it anew where the size changes.
     const rows = Math.max(1, size.rows - 1)
     const pty = await sandbox.ptys.attach(options.attach, { size: { ...size, rows } })
     await pty.resize(size)
-    return { pty, until: found?.terminal?.printedBytes ?? 0 }
+    return { pty, until: found.printedBytes }
   }
   const { cwd, user, term = ownTerm } = options
   const env = pairs(options.env ?? [], '--env')
