@@ -42,7 +42,8 @@ await story('the examples', { pool: 2 }, (given) => {
     return { lines, code }
   }
 
-  test('there is none that is not run here', async () => {
+  // episode.ts is played by containers in function-episodes.test.ts.
+  test('there is none that is not run', async () => {
     expect((await readdir(examples)).sort()).toEqual([
       ...[
         'episode.ts',

@@ -65,6 +65,19 @@ await story('episodes that are functions', { pool: 2 }, (given) => {
     expect(await run.wait()).toMatchObject([{ outcome: 'graded', reward: 1 }])
   })
 
+  test('the example is played by containers', async () => {
+    const example = new URL('../examples/episode.ts', import.meta.url)
+    const played = given.client.fn<typeof import('../examples/episode.ts')>(example, {
+      export: 'episode',
+    })
+    const run = given.client.rollouts.map([{ id: '1', question: '6 * 7' }], played, {
+      ...{ from: given.image, grade: { run: 'grep -qx 42 /answer' } },
+    })
+    expect(await run.wait()).toMatchObject([
+      { outcome: 'graded', reward: 1, data: { answer: '42', question: '6 * 7' } },
+    ])
+  })
+
   test('it goes on without the process that began it, when a container dies and when the daemon does', async () => {
     const client = given.daemon.client()
     const slow = Array.from({ length: 10 }, (_, n) => `slow-${n}`)
