@@ -68,6 +68,19 @@ test('a device has one name, and its model by the driver or by its file', async 
   })
 })
 
+test('of one name the last file counts', async () => {
+  const of = (model: string, host: string) => ({
+    ...{ name: '0', node: '/dev/nvidia0', host },
+    annotations: { 'sandlot.model': model },
+  })
+  await write([of('old', '/dev/null')], {}, 'a.json')
+  await write([of('new', '/dev/zero')], {}, 'b.json')
+  const { devices } = await machineGpus(settings())
+  expect(devices).toEqual([{ name: 'nvidia.com/gpu=0', model: 'new' }])
+  const { nodes } = await lendGpus(settings(), ['nvidia.com/gpu=0'])
+  expect(nodes).toEqual([{ path: '/dev/nvidia0', hostPath: '/dev/zero' }])
+})
+
 test('without files there are none, and no problem', async () => {
   const none = { cdiDirectories: ['/nowhere'], driverDirectory: '/nowhere' }
   expect(await machineGpus(none)).toEqual({ devices: [], problems: [] })

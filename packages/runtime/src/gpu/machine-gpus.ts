@@ -40,7 +40,7 @@ export async function knownGpus(
   const { files, problems } = await readCdiDirectories(settings.cdiDirectories)
   const driver = await driverGpus(settings.driverDirectory)
   const lines = problems.map(describeCdiProblem)
-  const byNode = new Map<string, KnownGpu>()
+  const byName = new Map<string, { readonly node: string; readonly gpu: KnownGpu }>()
   for (const { path, file } of files) {
     if (!isOfGpus(file)) continue
     for (const device of file.devices) {
@@ -69,16 +69,23 @@ export async function knownGpus(
         file.annotations[MODEL_ANNOTATION] ??
         modelOf(driver, device.name, node) ??
         'unknown'
-      // One device has several names: its number goes before its UUID.
-      const known = byNode.get(node)
-      if (known && known.name.length <= name.length) continue
-      byNode.set(node, { name, model, edits: [file.containerEdits, device.containerEdits] })
+      const edits = [file.containerEdits, device.containerEdits]
+      byName.set(name, { node, gpu: { name, model, edits } })
     }
   }
-  const gpus = [...byNode.values()].sort((a, b) =>
-    a.name.localeCompare(b.name, 'en', { numeric: true }),
-  )
-  return { gpus, problems: lines }
+  return { gpus: eachOnce(byName.values()), problems: lines }
+}
+
+/** One device has several names: its number goes before its UUID. */
+function eachOnce(
+  found: Iterable<{ readonly node: string; readonly gpu: KnownGpu }>,
+): readonly KnownGpu[] {
+  const byNode = new Map<string, KnownGpu>()
+  for (const { node, gpu } of found) {
+    const known = byNode.get(node)
+    if (!known || gpu.name.length < known.name.length) byNode.set(node, gpu)
+  }
+  return [...byNode.values()].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
 }
 
 export async function machineGpus(settings: GpuSettings): Promise<MachineGpus> {

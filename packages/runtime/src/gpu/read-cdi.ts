@@ -19,7 +19,7 @@ export interface CdiFound {
 
 const ENDINGS = new Set(['.yaml', '.yml', '.json'])
 
-/** All files of the directories; one of a later directory goes before those of the same kind and name in earlier ones. */
+/** All files of the directories in their order: a device goes before one of the same name that was read before it. */
 export async function readCdiDirectories(directories: readonly string[]): Promise<CdiFound> {
   const files: { path: string; file: CdiFile }[] = []
   const problems: CdiProblem[] = []

@@ -1,5 +1,4 @@
 import type { Layer } from '../driver.ts'
-
 import type { DiskMount } from './disk-files.ts'
 import { IDENTITY_MOUNT } from './identity-image.ts'
 import { type LentNodes, lentDevices, lentMounts } from './lent.ts'
