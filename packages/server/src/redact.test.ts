@@ -13,6 +13,7 @@ test.each([
   ['GET /signed/files/sf_eyJhIjoxfQeyJhIjoxfQ.q-_9q-_9q-_9', 'GET /signed/files/sf_(secret)'],
   ['st_eyJhIjoxfQeyJhIjoxfQ.abc and sp_eyJhIjoxfQeyJhIjoxfQ.def', 'st_(secret) and sp_(secret)'],
   ['sb_abcdefghij0123456789 is a sandbox', 'sb_abcdefghij0123456789 is a sandbox'],
+  [`/p/80-${'a'.repeat(20)}-tm3x2q-${'b'.repeat(28)}/`, `/p/80-${'a'.repeat(20)}-tm3x2q-(secret)/`],
   ['ask_me_anything_you_like', 'ask_me_anything_you_like'],
 ])('%s', (text, shown) => {
   expect(redacted(text)).toBe(shown)
