@@ -96,7 +96,7 @@ test.each([
   [{ from: 'x', env: { 'A=B': '1' } }, 'body.env'],
   [{ from: 'x', network: 'all' }, 'body.network'],
   [{ from: 'x', network: { allow: ['a.example', '*.127.0.0.1'] } }, 'allow.1: "*.127.0.0.1" is an'],
-  [{ from: 'x', network: 7 }, 'body.network: expected "none" or "packages" or object'],
+  [{ from: 'x', network: 7 }, 'body.network: expected "open" or "none" or "packages" or object'],
   [{ from: 'x', extra: 1 }, 'extra'],
 ])('a bad field is named: %j', async (json, named) => {
   const reply = await at.ask('POST', '/v1/sandboxes', { json })
