@@ -4,10 +4,11 @@ import {
   type RunAttachInput,
   type RunCreateInput,
   runCreate,
+  SandlotError,
 } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { refuseEarly, refuseResources } from '../connection/refuse-early.ts'
-import type { RemoteFunction } from '../function/remote-function.ts'
+import { RemoteFunction } from '../function/remote-function.ts'
 import { type ImageLike, isDescribed, resolveImage } from '../image/resolve.ts'
 import { broughtFiles, commandGrade, commandOf, rewardOf } from './brought.ts'
 import {
@@ -132,6 +133,12 @@ async function gradeOf<Task>(
   grade: CommandGrade | FunctionGrade<Task>,
   waiting: Waiting,
 ): Promise<GradeSpec> {
+  if (grade.run instanceof RemoteFunction) {
+    const message = 'the grader is a function of containers, and the episode is none'
+    throw new SandlotError('invalid_request', message, {
+      hint: 'Make the episode one too, by client.fn; or pass the grader as it is: `grade: { run: grade }`.',
+    })
+  }
   if (isFunctionGrade(grade)) return { kind: 'worker', in: grade.in ?? 'world' }
   return await commandGrade(context, grade, waiting)
 }

@@ -49,9 +49,9 @@ async function wantedRecord(
     throw new SandlotError('unsupported', 'this coordinator runs no functions')
   }
   const digest = await imageDigest(request.from)
-  if (digest === undefined) {
-    throw new SandlotError('image_unknown', `there is no image ${request.from}`)
-  }
+  if (digest === undefined) throw noImage(request.from)
+  const { functionImage = null } = request
+  if (functionImage !== null && !(await imageDigest(functionImage))) throw noImage(functionImage)
   const specification = completeSpecification(request, digest)
   await refuseNever(services, specification.resources)
   const id = newId('run')
@@ -96,4 +96,8 @@ function differs(existing: RunRecord, wanted: RunRecord): SandlotError {
     `the run ${wanted.name} exists with another ${Object.keys(fields).join(', ')}`,
     { hint, details: { fields } },
   )
+}
+
+function noImage(image: string): SandlotError {
+  return new SandlotError('image_unknown', `there is no image ${image}`)
 }

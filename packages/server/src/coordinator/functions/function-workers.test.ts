@@ -217,6 +217,16 @@ test('a process can’t come as a worker of it', async () => {
   await expect(attached).rejects.toMatchObject({ code: 'invalid_request' })
 })
 
+test('an image that is not there is refused before anything is started', async () => {
+  const { simulation, run } = await world(containersOf(() => returned(1)))
+  await using _ = simulation
+  const created = simulation.coordinator.createRun('default', {
+    ...run(),
+    functionImage: 'im_none',
+  })
+  await expect(created).rejects.toMatchObject({ code: 'image_unknown' })
+})
+
 function fail(): never {
   throw new Error('there is none')
 }
