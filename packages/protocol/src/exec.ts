@@ -76,6 +76,10 @@ export const outputCount = z.object({
   droppedBytes: z.number(),
 })
 
+/** Limits that a command can meet and be told of: its own deadline, and the quotas that are flags of an episode. */
+export const EXEC_LIMITS = ['time', 'output', 'pids', 'disk', 'fileSize', 'cpu'] as const
+export type ExecLimit = (typeof EXEC_LIMITS)[number]
+
 /** How a command ended. Exactly one of `exitCode` and `signal` is a value, the other null. */
 export const execEnd = z.object({
   exec: z.string(),
@@ -89,6 +93,11 @@ export const execEnd = z.object({
   stderr: outputCount,
   /** Processes that it started and that still run. */
   left: z.number(),
+  /**
+   * Limits that were met while it ran; another command of the sandbox may have had a part in it. A program alone sees that it may open no
+   * more files (EMFILE), or that a file is too large where it ignores the signal (EFBIG).
+   */
+  limits: z.array(z.enum(EXEC_LIMITS)).readonly().default([]),
 })
 export type ExecEnd = z.infer<typeof execEnd>
 

@@ -31,8 +31,20 @@ export const OUTCOMES = [
 ] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** A quota that was met and survived, or a thing worth knowing beside the outcome. */
-export const FLAGS = ['disk', 'pids', 'output', 'cpu', 'world', 'network'] as const
+/**
+ * A quota that was met and survived, or a thing worth knowing beside the outcome.
+ *
+ * | flag | what was met |
+ * |---|---|
+ * | `disk` | a file system of the sandbox was full, of bytes or of files: `/`, `/tmp`, `/dev/shm` |
+ * | `pids` | a new process or thread was refused |
+ * | `output` | a command printed more than is kept |
+ * | `fileSize` | a command was ended because a file of it had become too large |
+ * | `cpu` | its processor limit held it up for a second, and for a tenth of the time that it computed |
+ * | `network` | a bound of its network was met: connections, bytes or the rate at which it asks |
+ * | `world` | the episode ended its own world, by killing the first process |
+ */
+export const FLAGS = ['disk', 'pids', 'output', 'fileSize', 'cpu', 'world', 'network'] as const
 export type Flag = (typeof FLAGS)[number]
 
 /** What to do with an episode of some outcome. `zero` is refused where infrastructure, model or grader failed. */

@@ -3,6 +3,9 @@ import { formatSize, sizeBytes } from './quantity.ts'
 import { SandlotError } from './sandlot-error.ts'
 import { wholeText } from './whole-text.ts'
 
+/** What the runtime itself may have open. */
+const OPEN_FILES_MAX = 65_536
+
 const cpus = z.number().positive().max(1_024)
 
 /** A scalar sets request and limit; `{ request, limit }` sets them apart. Admission and cost go by requests. */
@@ -49,7 +52,7 @@ export const gpuNeed = z.object({ type: z.string().exactOptional(), count: z.num
 
 /**
  * What a sandbox may use. Defaults: cpu `{ request: 0.1, limit: 2 }`, memory `{ request: '20MiB', limit: '1GiB' }`,
- * disk `'512MiB'`, pids 256. A disk of up to three quarters of the memory limit is held in memory and counted in that limit; a larger one
+ * disk `'512MiB'`, pids 256, openFiles 16384 for each process, fileSize as large as the disk. A disk of up to three quarters of the memory limit is held in memory and counted in that limit; a larger one
  * is on the machine's disk, and counted against what is free there. GPUs: none by default; the sandbox has them to itself, starts cold and can't
  * have its memory saved.
  */
@@ -59,6 +62,10 @@ export const resources = z
     memory: requestedBytes.optional(),
     disk: sizeBytes.optional(),
     pids: z.number().int().min(4).max(4_096).optional(),
+    /** Files, sockets and pipes that one process may have open. */
+    openFiles: z.number().int().min(32).max(OPEN_FILES_MAX).optional(),
+    /** The largest that one file may become. */
+    fileSize: sizeBytes.refine((bytes) => bytes > 0, 'is 0').optional(),
     gpu: requestedGpu.optional(),
   })
   .strict()
@@ -70,6 +77,10 @@ export interface Resources {
   readonly memory: { readonly request: number; readonly limit: number }
   readonly disk: number
   readonly pids: number
+  /** Of one process. Absent: the default. */
+  readonly openFiles?: number
+  /** Of one file. Absent: as large as the disk. */
+  readonly fileSize?: number
   /** Absent: none. */
   readonly gpu?: GpuNeed
 }
@@ -80,6 +91,8 @@ export const completeResourcesSchema = z.object({
   memory: z.object({ request: z.number(), limit: z.number() }),
   disk: z.number(),
   pids: z.number(),
+  openFiles: z.number().exactOptional(),
+  fileSize: z.number().exactOptional(),
   gpu: gpuNeed.exactOptional(),
 })
 
@@ -119,6 +132,8 @@ export function completeResources(input: z.output<typeof resources> | undefined)
     memory,
     disk: input?.disk ?? Math.min(RESOURCES_DEFAULT.disk, Math.floor(memory.limit / 2)),
     pids: input?.pids ?? RESOURCES_DEFAULT.pids,
+    ...(input?.openFiles === undefined ? {} : { openFiles: input.openFiles }),
+    ...(input?.fileSize === undefined ? {} : { fileSize: input.fileSize }),
     ...(input?.gpu === undefined ? {} : { gpu: input.gpu }),
   }
   if (memory.limit < MEMORY_BYTES_MIN) {

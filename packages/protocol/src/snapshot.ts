@@ -3,6 +3,7 @@ import { errorEnvelope } from './errors.ts'
 import { idOf } from './ids.ts'
 import { LIMITS } from './limits.ts'
 import { onRestore, restoreCommand } from './on-restore.ts'
+import { completeResourcesSchema } from './resources.ts'
 import { sandboxView, tags } from './sandbox.ts'
 import { startableName } from './start-point.ts'
 
@@ -56,12 +57,7 @@ export const snapshotView = z.object({
     .object({
       runtime: z.string(),
       cpuFeatures: z.string(),
-      resources: z.object({
-        cpu: z.object({ request: z.number(), limit: z.number() }),
-        memory: z.object({ request: z.number(), limit: z.number() }),
-        disk: z.number(),
-        pids: z.number(),
-      }),
+      resources: completeResourcesSchema,
     })
     .optional(),
   /** Runs in all that start from it, before anybody has them. Of memory snapshots alone. */

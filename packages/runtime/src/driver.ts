@@ -72,6 +72,8 @@ export interface SandboxLimits {
   readonly diskBytes: number
   /** Open files of one process. */
   readonly nofileMax: number
+  /** The largest that one file may become. Default: as large as its file system. */
+  readonly fileBytesMax?: number
 }
 
 /** What a checkout or a cold start is given. */
@@ -103,6 +105,8 @@ export interface SandboxSpec {
   readonly gpus?: readonly string[]
   /** Its memory can be saved. Only `create` and `restore` make such a sandbox: hot-mounted layers are lost to a checkpoint. */
   readonly checkpointable?: boolean
+  /** Processors that it is given when all want more than there are: its weight beside other sandboxes. Default: one. */
+  readonly cpuShare?: number
 }
 
 /** Where a blank is restored from. */
@@ -163,6 +167,8 @@ export interface Sandbox {
   readonly hostId: string
   readonly guest: Guest
   readonly spec: SandboxSpec
+  /** For how long its processor limit has held its threads up, all together; 0 where the machine doesn't say. Milliseconds. */
+  heldUpMs(): Promise<number>
   /** Resolves once, however it ends. Never rejects. */
   readonly gone: Promise<Fate>
 }

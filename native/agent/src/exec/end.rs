@@ -11,14 +11,29 @@ use crate::sys::poller::{Interest, Watched};
 pub struct Exit {
     code: Option<u8>,
     signal: Option<u8>,
+    /// The shared memory of its world was full then.
+    pub(super) shm_full: bool,
 }
 
 impl Exit {
     pub fn of(status: i32) -> Exit {
         if libc::WIFSIGNALED(status) {
-            return Exit { code: None, signal: Some(libc::WTERMSIG(status) as u8) };
+            return Exit::by(None, Some(libc::WTERMSIG(status) as u8));
         }
-        Exit { code: Some(libc::WEXITSTATUS(status) as u8), signal: None }
+        Exit::by(Some(libc::WEXITSTATUS(status) as u8), None)
+    }
+
+    fn by(code: Option<u8>, signal: Option<u8>) -> Exit {
+        Exit { code, signal, shm_full: false }
+    }
+
+    pub fn with_full_shm(self, shm_full: bool) -> Exit {
+        Exit { shm_full, ..self }
+    }
+
+    /// Whether this signal ended it, or what its shell ran last.
+    pub(super) fn by_signal(self, signal: u8) -> bool {
+        self.signal == Some(signal) || self.code == Some(128 + signal)
     }
 }
 
@@ -80,8 +95,7 @@ impl Agent {
         if let Some(id) = exec.reader {
             self.streams.mark_ready(id);
         }
-        let (world, name) = (exec.world, exec.name.clone());
-        self.look_at_disk(world, &name);
+        self.look_at_limits(serial);
         self.make_room();
     }
 
@@ -94,7 +108,7 @@ impl Agent {
             .map(|exec| exec.serial)
             .collect();
         for serial in running {
-            self.on_exited(serial, Exit { code: None, signal: Some(libc::SIGKILL as u8) });
+            self.on_exited(serial, Exit::by(None, Some(libc::SIGKILL as u8)));
         }
     }
 
@@ -181,7 +195,7 @@ impl Exec {
             let kept = &self.outputs[at].kept;
             pack::map().number("totalBytes", kept.total()).number("droppedBytes", kept.lost())
         };
-        pack::map()
+        let map = pack::map()
             .optional_number("exitCode", self.exit.code.map(u64::from))
             .optional_number("signal", self.exit.signal.map(u64::from))
             .flag("timedOut", self.timed_out)
@@ -189,6 +203,7 @@ impl Exec {
             .number("durationUs", self.ended_us.saturating_sub(self.started_us))
             .map("stdout", count(0))
             .map("stderr", count(1))
-            .number("left", self.left)
+            .number("left", self.left);
+        self.met.add_to(map)
     }
 }

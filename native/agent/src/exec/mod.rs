@@ -19,6 +19,7 @@ mod end;
 mod kept;
 mod kill;
 mod listing;
+mod met;
 mod output;
 mod start;
 mod stdin;
@@ -38,6 +39,7 @@ use crate::sys::poller::Watched;
 use command::Shown;
 pub use end::Exit;
 use kept::{Budget, Kept};
+use met::Met;
 
 pub struct Exec {
     pub serial: u32,
@@ -64,6 +66,9 @@ pub struct Exec {
     exit: Exit,
     /// Processes it started that ran on when it ended.
     left: u64,
+    /// How often its world had been refused a process when it began.
+    refused_before: u64,
+    met: Met,
     /// A reader has had the result.
     delivered: bool,
     /// It is forgotten then.

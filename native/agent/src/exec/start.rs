@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::command::Shown;
 use super::kept::Kept;
+use super::met::Met;
 use super::{Exec, Exit, Mode, Output, Reader, State};
 use crate::agent::Agent;
 use crate::clock::{now_us, wall_ms};
@@ -77,6 +78,8 @@ impl Agent {
             killed: false,
             exit: Exit::default(),
             left: 0,
+            refused_before: self.worlds[world].refused(),
+            met: Met::default(),
             delivered: false,
             forget,
             stdin,

@@ -12,6 +12,7 @@ mod explain;
 mod given;
 mod host_name;
 mod jobs;
+mod machine;
 pub mod message;
 mod open;
 mod prepare;
@@ -28,6 +29,7 @@ use crate::pack;
 use crate::sys::fd::{self, Fd};
 use crate::sys::process::{self, signals};
 use crate::sys::socket;
+use crate::sys::stat::is_full;
 use message::{Message, Tag, pack_failure};
 use prepare::Prepared;
 use spawn::Limits;
@@ -149,8 +151,10 @@ impl Keeper {
                 self.init_dead = true;
                 self.link.say(Tag::InitEnded, 0, &[]);
             } else if let Some(serial) = self.commands.remove(&pid) {
-                let body = pack::map().number("status", status as u32 as u64).finish();
-                self.link.say(Tag::Exited, serial, &body);
+                // The agent can't see it: it is mounted in this world alone.
+                let body = pack::map().number("status", status as u32 as u64);
+                let body = body.number("shmFull", is_full(b"/dev/shm").into());
+                self.link.say(Tag::Exited, serial, &body.finish());
             } else if let Some(serial) = self.prepared.jobs.ended(pid) {
                 // Unheard where the job has said its own end before.
                 let failure = Failure::new(Code::Io, "the file operation was broken off");

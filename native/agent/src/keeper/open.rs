@@ -12,7 +12,7 @@ use super::spawn::Limits;
 use crate::failure::{Failure, Outcome};
 use crate::pack::{self, Fields};
 use crate::sys::capabilities;
-use crate::sys::fd::{self, Fd, write_all_blocking};
+use crate::sys::fd::{self, write_all_blocking};
 use crate::sys::mount::{self, NO_SUID_DEV_EXEC, mount};
 use crate::sys::process::{self, Processors};
 use crate::sys::stat::{Kind, Stat};
@@ -23,7 +23,7 @@ pub fn open(message: &Message<'_>, prepared: &Prepared) -> Outcome<Limits> {
     let (fields, extras) = (pack::parse_map(message.body)?, pack::parse_map(message.extras)?);
     let limits = Limits::parse(&fields, &prepared.ceilings)?;
     let root = format!("{NEW_ROOT}{ROOT}");
-    show_memory(&prepared.meminfo, &fields)?;
+    prepared.machine.show(&fields)?;
     mount_overlay(&root, &extras)?;
     for name in ["proc", "sys", "dev"] {
         let target = mount_point(&root, name)?;
@@ -81,26 +81,6 @@ fn mount_shared_memory(root: &str, fields: &Fields<'_>) -> Outcome<()> {
     let inodes = inodes.clamp(16, 16_384);
     let options = format!("size={bytes},nr_inodes={inodes},mode=1777");
     tmpfs(&format!("{root}/dev/shm"), &options, libc::MS_NOSUID | libc::MS_NODEV)
-}
-
-/// What the world is told to be the machine's memory; the machine's own belongs to others too.
-fn show_memory(meminfo: &Fd, fields: &Fields<'_>) -> Outcome<()> {
-    let Some(total_bytes) = fields.optional_number("memoryTotalBytes")? else {
-        return mount::detach(format!("{STAGE}/proc/meminfo").as_bytes())
-            .map_err(|errno| Failure::system(errno, "meminfo"));
-    };
-    let total = total_bytes / 1024;
-    let mut text = String::new();
-    for (name, value) in [("MemTotal", total), ("MemFree", total), ("MemAvailable", total)] {
-        text += &format!("{:<16}{:>8} kB\n", format!("{name}:"), value);
-    }
-    for name in
-        ["Buffers", "Cached", "SwapCached", "Active", "Inactive", "SwapTotal", "SwapFree", "Shmem"]
-    {
-        text += &format!("{:<16}{:>8} kB\n", format!("{name}:"), 0);
-    }
-    write_all_blocking(meminfo.raw(), text.as_bytes());
-    Ok(())
 }
 
 /// Bound over the image's file, so that it is no change of the world's own layer where one exists.

@@ -4,6 +4,7 @@
 use alloc::format;
 
 use super::jobs::Jobs;
+use super::machine::Machine;
 use super::spawn::Ceilings;
 use crate::failure::{Failure, Outcome};
 use crate::sys::capabilities;
@@ -28,8 +29,8 @@ pub struct Prepared {
     pub processors: Processors,
     /// What commands without an input read.
     pub silence: Fd,
-    /// What the world will be told of its memory: bound over /proc/meminfo, and empty so far.
-    pub meminfo: Fd,
+    /// What the world will be told of its machine.
+    pub machine: Machine,
 }
 
 pub fn prepare() -> Outcome<Prepared> {
@@ -40,7 +41,7 @@ pub fn prepare() -> Outcome<Prepared> {
     stage()?;
     let init = start_init()?;
     let jobs = Jobs::new(ours, namespace(&format!("{init}"))?);
-    let meminfo = stage_meminfo()?;
+    let machine = Machine::prepare()?;
     stage_root()?;
     drop_groups()?;
     process::forbid_new_privileges();
@@ -52,7 +53,7 @@ pub fn prepare() -> Outcome<Prepared> {
         processors: Processors::known(),
         silence: open(place.as_bytes(), libc::O_RDONLY, 0)
             .map_err(|errno| Failure::system(errno, place))?,
-        meminfo,
+        machine,
     })
 }
 
@@ -63,7 +64,7 @@ fn namespace(process: &str) -> Outcome<Fd> {
 
 /// What will be moved into the root, on a file system that only this namespace has.
 fn stage() -> Outcome<()> {
-    tmpfs(STAGE, "size=256k,nr_inodes=64,mode=755", 0)?;
+    tmpfs(STAGE, "size=1m,nr_inodes=64,mode=755", 0)?;
     for name in ["proc", "sys", "dev"] {
         directory(&format!("{STAGE}/{name}"), 0o755)?;
     }
@@ -78,14 +79,6 @@ fn stage() -> Outcome<()> {
 fn stage_root() -> Outcome<()> {
     tmpfs(NEW_ROOT, "size=16k,nr_inodes=16,mode=755", NO_SUID_DEV_EXEC)?;
     directory(&format!("{NEW_ROOT}{ROOT}"), 0o755)
-}
-
-fn stage_meminfo() -> Outcome<Fd> {
-    let (source, place) = (format!("{STAGE}/meminfo"), format!("{STAGE}/proc/meminfo"));
-    let failed = |errno| Failure::system(errno, "meminfo");
-    let file = open(source.as_bytes(), libc::O_CREAT | libc::O_WRONLY, 0o444).map_err(failed)?;
-    mount::bind(source.as_bytes(), place.as_bytes()).map_err(failed)?;
-    Ok(file)
 }
 
 /// So that none of the commands has any that it wasn't given.

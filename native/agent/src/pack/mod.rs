@@ -5,4 +5,4 @@ mod write;
 
 #[allow(unused_imports)]
 pub use read::{Fields, Value, parse_map};
-pub use write::{Map, bytes, map};
+pub use write::{Map, bytes, map, text};

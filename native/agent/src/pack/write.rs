@@ -108,7 +108,7 @@ fn unsigned(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-fn text(out: &mut Vec<u8>, value: &str) {
+pub fn text(out: &mut Vec<u8>, value: &str) {
     match value.len() {
         length @ 0..=31 => out.push(0xa0 | length as u8),
         length @ 32..=255 => out.extend_from_slice(&[0xd9, length as u8]),

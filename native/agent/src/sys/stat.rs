@@ -128,6 +128,14 @@ pub fn space(path: &[u8]) -> Result<Space, i32> {
     })
 }
 
+/// Whether nothing more can be written to the file system that holds `path`, or as good as nothing.
+pub fn is_full(path: &[u8]) -> bool {
+    space(path).is_ok_and(|space| {
+        space.free_bytes < space.total_bytes / 256
+            || (space.inodes_total > 0 && space.inodes_free == 0)
+    })
+}
+
 /// Whether an open file is one that the kernel makes up as it is read: /proc and /sys.
 pub fn is_made_up(fd: i32) -> bool {
     const PROC: i64 = 0x9fa0;

@@ -103,7 +103,10 @@ impl Agent {
                 let screen = descriptors.into_iter().next();
                 self.on_spawned(message.serial, number("pid"), screen);
             }
-            Tag::Exited => self.on_exited(message.serial, Exit::of(number("status") as u32 as i32)),
+            Tag::Exited => {
+                let exit = Exit::of(number("status") as u32 as i32);
+                self.on_exited(message.serial, exit.with_full_shm(number("shmFull") == 1));
+            }
             Tag::Done => self.on_done(message.serial, message.body, descriptors.into_iter().next()),
             Tag::Failed if self.worlds[world].is_failed_by(message.serial) => {
                 self.on_world_failed(world, message.body);

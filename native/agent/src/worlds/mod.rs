@@ -53,6 +53,9 @@ pub struct World {
     told_pids: bool,
     told_disk: bool,
     told_output: bool,
+    told_file_size: bool,
+    /// How large a file may become, where that is limited.
+    pub file_bytes_max: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

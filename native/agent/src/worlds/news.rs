@@ -2,13 +2,25 @@
 
 use alloc::vec::Vec;
 
-use super::Ender;
+use super::{Ender, World};
 use crate::agent::Agent;
 use crate::pack::{self, Map};
 use crate::streams::Stream;
 use crate::sys::changes;
 use crate::sys::fd::read_from_start;
-use crate::sys::stat::space;
+use crate::sys::stat::is_full;
+
+impl World {
+    /// How often a new process was refused for the limit.
+    pub fn refused(&self) -> u64 {
+        counter(&read_from_start(&self.refusals), b"max ")
+    }
+
+    /// Whether its writable layer is.
+    pub fn is_full(&self) -> bool {
+        is_full(self.upper().as_bytes())
+    }
+}
 
 impl Agent {
     fn tell_watchers(&mut self, news: impl Fn() -> Map) {
@@ -40,7 +52,7 @@ impl Agent {
     /// woken, again.
     fn look_at_refusals(&mut self, world: usize) {
         let known = &mut self.worlds[world];
-        if known.told_pids || counter(&read_from_start(&known.refusals), b"max ") == 0 {
+        if known.told_pids || known.refused() == 0 {
             return;
         }
         known.told_pids = true;
@@ -71,6 +83,7 @@ impl Agent {
                 ("pids", world.told_pids),
                 ("disk", world.told_disk),
                 ("output", world.told_output),
+                ("fileSize", world.told_file_size),
             ];
             for (flag, _) in known.into_iter().filter(|(_, told)| *told) {
                 let event = flag_event(&self.worlds[at].name, flag, None);
@@ -79,14 +92,10 @@ impl Agent {
         }
     }
 
-    /// Looks whether a command has filled the writable layer.
-    pub fn look_at_disk(&mut self, world: usize, exec: &str) {
-        let Ok(space) = space(self.worlds[world].upper().as_bytes()) else {
-            return;
-        };
-        let full = space.free_bytes < space.total_bytes / 256;
-        if full || (space.inodes_total > 0 && space.inodes_free == 0) {
-            self.flag_disk(world, Some(exec));
+    /// A command was ended because a file of it had become too large.
+    pub fn flag_file_size(&mut self, world: usize, exec: &str) {
+        if !core::mem::replace(&mut self.worlds[world].told_file_size, true) {
+            self.tell_flag(world, "fileSize", Some(exec));
         }
     }
 

@@ -57,6 +57,7 @@ impl Agent {
         self.say_to_keeper(world, Tag::Open, serial, &extras, payload, Vec::new());
         self.worlds[world].opening = Some(serial);
         self.worlds[world].lowers = lowers;
+        self.worlds[world].file_bytes_max = limits.file_bytes_max;
         let what = Awaited::Opened;
         self.streams.add(id, Stream::World(Waiting { world, what, started_us, deadline_ms: None }));
         Ok(())
@@ -117,6 +118,7 @@ struct Limits {
     upper_bytes: u64,
     upper_inodes: u64,
     pids_max: u64,
+    file_bytes_max: Option<u64>,
 }
 
 impl Limits {
@@ -140,13 +142,13 @@ impl Limits {
         }
         fields.optional_number("memoryTotalBytes")?;
         fields.optional_number("cpus")?;
-        fields.optional_number("fileBytesMax")?;
         Ok(Limits {
             on_disk: fields.optional_flag("disk")?.unwrap_or(false),
             identity: fields.optional_flag("identity")?.unwrap_or(false),
             upper_bytes: fields.number("upperBytes")?,
             upper_inodes: fields.number("upperInodes")?,
             pids_max: fields.number("pidsMax")?,
+            file_bytes_max: fields.optional_number("fileBytesMax")?,
         })
     }
 }

@@ -78,6 +78,8 @@ impl Agent {
             told_pids: false,
             told_disk: false,
             told_output: false,
+            told_file_size: false,
+            file_bytes_max: None,
         });
         Ok(index as usize)
     }

@@ -4,7 +4,7 @@ use super::news::counter;
 use super::{State, World};
 use crate::agent::Agent;
 use crate::pack::{self, Map};
-use crate::sys::fd::{read_file, read_from_start};
+use crate::sys::fd::read_file;
 use crate::sys::stat::space;
 
 impl Agent {
@@ -29,7 +29,7 @@ impl World {
             .text("world", &self.name)
             .number("processes", number("pids.current"))
             .number("pidsPeak", number("pids.peak"))
-            .number("pidsRefused", counter(&read_from_start(&self.refusals), b"max "));
+            .number("pidsRefused", self.refused());
         let space = space(self.upper().as_bytes()).unwrap_or_default();
         map.number("upperUsedBytes", space.total_bytes - space.free_bytes)
             .number("upperTotalBytes", space.total_bytes)

@@ -49,6 +49,12 @@ export interface CgroupLeaf {
   /** Sets limits of a living leaf. */
   limit(limits: LeafLimits): Promise<void>
 
+  /** Its share of the processors, beside other leaves, when all want more than there are. 1 is that of a leaf that was never weighed. */
+  weigh(share: number): Promise<void>
+
+  /** For how long its quota of processor time has held its threads up, all together; 0 where the kernel doesn't say. */
+  heldUpMs(): Promise<number>
+
   /** Forgets the peak so far, where the kernel can. */
   resetPeak(): Promise<void>
 

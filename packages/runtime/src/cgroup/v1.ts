@@ -25,6 +25,9 @@ export interface ControllerMounts {
 
 const CPU_PERIOD_US = 100_000
 const CPU_QUOTA_US_MIN = 1_000
+const CPU_SHARES_ONE = 1_024
+const CPU_SHARES_MIN = 2
+const CPU_SHARES_MAX = 262_144
 /** A peak this near to the limit counts as at it: the kernel charges in batches of pages. */
 const LIMIT_SLACK_BYTES = 2 * 2 ** 20
 
@@ -75,6 +78,8 @@ function leaf(parents: ControllerMounts, hostId: string): CgroupLeaf {
       await limit(limits)
     },
     limit,
+    weigh: (share) => writeControl(join(cpu, 'cpu.shares'), sharesOf(share)),
+    heldUpMs: async () => (await readKeyed(join(cpu, 'cpu.stat'), 'throttled_time')) / 1e6,
     resetPeak: () => writeControl(join(memory, 'memory.max_usage_in_bytes'), 0),
     usage: () => usage(memory, cpuacct),
     evidence: () => evidence(memory),
@@ -96,6 +101,10 @@ async function limitMemory(directory: string, bytes: number): Promise<void> {
 function quotaUs(cpus: number | undefined): number {
   if (cpus === undefined) return -1
   return Math.max(CPU_QUOTA_US_MIN, Math.round(cpus * CPU_PERIOD_US))
+}
+
+function sharesOf(share: number): number {
+  return Math.max(CPU_SHARES_MIN, Math.min(Math.round(share * CPU_SHARES_ONE), CPU_SHARES_MAX))
 }
 
 async function usage(memory: string, cpuacct: string): Promise<LeafUsage> {

@@ -18,6 +18,8 @@ import {
 const CONTROLLERS = '+memory +cpu +pids'
 const CPU_PERIOD_US = 100_000
 const CPU_QUOTA_US_MIN = 1_000
+const CPU_WEIGHT_ONE = 100
+const CPU_WEIGHT_MAX = 10_000
 
 /** `root` is the mount of cgroup2, or a part of it that was delegated to us. */
 export function cgroupsV2(root: string, parent: string): Cgroups {
@@ -56,6 +58,8 @@ function leaf(directory: string, hostId: string): CgroupLeaf {
       await writeOptional(file('memory.oom.group'), 1)
     },
     limit,
+    weigh: (share) => writeControl(file('cpu.weight'), weightOf(share)),
+    heldUpMs: async () => (await readKeyed(file('cpu.stat'), 'throttled_usec')) / 1e3,
     // The peak of memory.peak is reset for the writer's own descriptor only, so it covers the start too.
     resetPeak: async () => {},
     usage: () => usage(directory),
@@ -69,6 +73,10 @@ function leaf(directory: string, hostId: string): CgroupLeaf {
 function quotaUs(cpus: number | undefined): string {
   if (cpus === undefined) return 'max'
   return String(Math.max(CPU_QUOTA_US_MIN, Math.round(cpus * CPU_PERIOD_US)))
+}
+
+function weightOf(share: number): number {
+  return Math.max(1, Math.min(Math.round(share * CPU_WEIGHT_ONE), CPU_WEIGHT_MAX))
 }
 
 async function usage(directory: string): Promise<LeafUsage> {

@@ -123,8 +123,12 @@ export class FakeExec {
     if (reply.hangs || (this.terminal && reply.types)) return
     this.#after(reply.delayMs ?? 0, () => {
       if (reply.dies) return this.#onDeath(reply.dies)
-      const { signal, left = 0 } = reply
-      this.#end(signal === undefined ? { exitCode: reply.exitCode ?? 0, left } : { signal, left })
+      const { signal, left = 0, limits = [] } = reply
+      this.#end(
+        signal === undefined
+          ? { exitCode: reply.exitCode ?? 0, left, limits }
+          : { signal, left, limits },
+      )
     })
   }
 
@@ -140,6 +144,7 @@ export class FakeExec {
       timedOut: false,
       killed: false,
       left: 0,
+      limits: [],
       durationUs: Math.round((this.#clock.now() - this.startedAtMs) * 1000),
       counts: { stdout: count(this.stdout), stderr: count(this.stderr) },
       ...how,

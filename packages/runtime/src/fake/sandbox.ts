@@ -67,7 +67,8 @@ export class FakeSandbox {
 
   sandbox(): Sandbox {
     const { id, spec, guest } = this
-    return { id, hostId: this.hostId, spec, guest, gone: this.#gone.promise }
+    const heldUpMs = async () => 0
+    return { id, hostId: this.hostId, spec, guest, heldUpMs, gone: this.#gone.promise }
   }
 
   /** The first end is the one that counts. */

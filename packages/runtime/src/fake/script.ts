@@ -1,5 +1,5 @@
 import type { FateKind } from '../driver.ts'
-import type { TerminalSize } from '../guest/guest.ts'
+import type { GuestExecLimit, TerminalSize } from '../guest/guest.ts'
 import type { FakeFiles } from './files.ts'
 import type { FakeServer } from './ports.ts'
 
@@ -41,6 +41,8 @@ export interface FakeReply {
   readonly dies?: FateKind
   /** Processes left running. Default 0. */
   readonly left?: number
+  /** Of its world, met meanwhile. Default: none. */
+  readonly limits?: readonly GuestExecLimit[]
   /** At a terminal: runs on, and does this for each piece that is typed; nothing was typed where the size has changed. */
   readonly types?: (typed: string, size: TerminalSize) => FakeTyped
 }

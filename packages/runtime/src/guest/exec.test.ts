@@ -11,6 +11,7 @@ const RESULT = {
   stdout: { totalBytes: 5, droppedBytes: 0 },
   stderr: { totalBytes: 0, droppedBytes: 0 },
   left: 0,
+  limits: ['pids'],
 }
 const { stdout, stderr, ...REST } = RESULT
 const OUTCOME = { ...REST, counts: { stdout, stderr } }
@@ -149,6 +150,7 @@ describe('start', () => {
   test.each([
     ['both an exit code and a signal', { ...RESULT, signal: 9 }],
     ['neither', { ...RESULT, exitCode: undefined }],
+    ['a limit that nobody knows', { ...RESULT, limits: ['luck'] }],
     ['a count below zero', { ...RESULT, left: -1 }],
     ['an exit code of 256', { ...RESULT, exitCode: 256 }],
   ])('a result with %s loses the guest', async (_name, result) => {

@@ -128,6 +128,10 @@ export interface ExecChunk {
   readonly offset: number
 }
 
+/** What a world can tell of its limits. */
+export const GUEST_EXEC_LIMITS = ['pids', 'disk', 'fileSize'] as const
+export type GuestExecLimit = (typeof GUEST_EXEC_LIMITS)[number]
+
 /** How a command ended: it exited (`exitCode`) or was killed by a signal (`signal`), exactly one of them. */
 export interface ExecResult {
   readonly exitCode?: number
@@ -140,6 +144,8 @@ export interface ExecResult {
   readonly counts: { readonly stdout: OutputCount; readonly stderr: OutputCount }
   /** Processes it started that still run. */
   readonly left: number
+  /** Limits of its world that were met while it ran. */
+  readonly limits: readonly GuestExecLimit[]
 }
 
 export interface OutputCount {

@@ -31,6 +31,8 @@ export {
   type ExecResult,
   type ExecRunSpec,
   type ExecSpec,
+  GUEST_EXEC_LIMITS,
+  type GuestExecLimit,
   type GuestExecs,
   type OutputCount,
   type TerminalSize,
@@ -207,8 +209,8 @@ export type GuestNews =
   | {
       readonly kind: 'flag'
       readonly world: string
-      /** A limit that was met and survived: processes, space of the writable layer, kept output. */
-      readonly flag: 'pids' | 'disk' | 'output'
+      /** A limit that was met and survived: processes, space of a file system, kept output, the size of one file. */
+      readonly flag: 'pids' | 'disk' | 'output' | 'fileSize'
       readonly exec?: string
     }
 

@@ -4,7 +4,7 @@
  */
 import { FRAME_LIMITS } from '@sandlot/protocol/frames'
 import { z } from 'zod'
-import { GUEST_FILE_KINDS, WORLD_ENDERS, WORLD_STATES } from './guest.ts'
+import { GUEST_EXEC_LIMITS, GUEST_FILE_KINDS, WORLD_ENDERS, WORLD_STATES } from './guest.ts'
 import { GUEST_LIMITS } from './limits.ts'
 
 const count = z.number().int().min(0).max(GUEST_LIMITS.countMax)
@@ -65,7 +65,7 @@ export const news = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('flag'),
     world: text,
-    flag: z.enum(['pids', 'disk', 'output']),
+    flag: z.enum(['pids', 'disk', 'output', 'fileSize']),
     exec: text.exactOptional(),
   }),
 ])
@@ -121,6 +121,8 @@ export const execResult = z
     stdout: outputCount,
     stderr: outputCount,
     left: count,
+    /** An agent that an earlier daemon started doesn't say. */
+    limits: z.array(z.enum(GUEST_EXEC_LIMITS)).max(GUEST_EXEC_LIMITS.length).default([]),
   })
   .refine(
     ({ exitCode, signal }) => (exitCode === undefined) !== (signal === undefined),

@@ -79,6 +79,7 @@ export async function dress(
       // The longest, so the first to be asked for.
       open(),
       ...(blank ? [limitLeaf(instance, spec)] : []),
+      instance.leaf.weigh(spec.cpuShare ?? 1),
       instance.guest.configure(configurationOf(spec), wait),
       instance.save({ mounted, owner: { spec, checkedOutAtMs: Date.now() } }),
     ])
@@ -223,6 +224,7 @@ function worldSpec(
     shmBytes: sizes.shmBytes,
     pidsMax: limits.pidsMax,
     nofileMax: limits.nofileMax,
+    ...(limits.fileBytesMax === undefined ? {} : { fileBytesMax: limits.fileBytesMax }),
     hostname: spec.hostname,
     memoryTotalBytes: limits.memoryBytes,
     cpus: Math.max(1, Math.ceil(limits.cpus)),

@@ -133,7 +133,9 @@ export class Instance {
     const { owner } = this.#state
     if (!owner) throw new Error(`sandbox ${this.hostId} has no owner`)
     const { spec } = owner
-    return { id: spec.id, hostId: this.hostId, guest: this.guest, spec, gone: this.gone }
+    const heldUpMs = () => this.leaf.heldUpMs()
+    const { hostId, guest, gone } = this
+    return { id: spec.id, hostId, guest, spec, heldUpMs, gone }
   }
 
   get #holding(): HoldRequest {

@@ -36,6 +36,7 @@ const spec = z.strictObject({
   relayPort: size.exactOptional(),
   network: z.literal('open').exactOptional(),
   gpus: z.array(z.string()).exactOptional(),
+  cpuShare: z.number().positive().exactOptional(),
 })
 const schema = z.strictObject({
   hostId: z.string(),

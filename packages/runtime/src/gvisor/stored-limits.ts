@@ -9,4 +9,5 @@ export const sandboxLimits = z.strictObject({
   pidsMax: size,
   diskBytes: size,
   nofileMax: size,
+  fileBytesMax: size.exactOptional(),
 })

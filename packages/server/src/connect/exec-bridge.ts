@@ -1,6 +1,7 @@
-import type { ExecEnd } from '@sandlot/protocol'
+import type { ExecEnd, ExecLimit } from '@sandlot/protocol'
 import { type MuxStream, releasePayload } from '@sandlot/protocol/frames'
 import type { ExecHandle, ExecOffsets, ExecResult } from '@sandlot/runtime'
+import { metLimits } from '../node/met-limits.ts'
 
 export const STDIN = 0
 export const STDOUT = 1
@@ -13,14 +14,22 @@ export const STDERR = 2
 export async function bridgeExec(
   stream: MuxStream,
   handle: ExecHandle,
-  options: { readonly stdin: boolean; readonly from: ExecOffsets; readonly attached: boolean },
+  options: {
+    readonly stdin: boolean
+    readonly from: ExecOffsets
+    readonly attached: boolean
+    /** Tells the limits that it has met. Default: those that its result knows of. */
+    readonly met?: (result: ExecResult) => Promise<readonly ExecLimit[]>
+  },
 ): Promise<ExecEnd & { readonly keptBytes: number }> {
   handle.result.catch(() => {})
   const { pid } = await handle.started
   stream.event({ kind: 'started', pid })
   if (options.stdin) void feed(stream, handle)
   const keptBytes = await forward(stream, handle, options)
-  return { ...execEndOf(handle.exec, await handle.result), keptBytes }
+  const result = await handle.result
+  const limits = options.met ? await options.met(result) : metLimits(result)
+  return { ...execEndOf(handle.exec, result), limits, keptBytes }
 }
 
 async function forward(
@@ -57,7 +66,7 @@ async function feed(stream: MuxStream, handle: ExecHandle): Promise<void> {
   }
 }
 
-function execEndOf(exec: string, result: ExecResult): ExecEnd {
+function execEndOf(exec: string, result: ExecResult): Omit<ExecEnd, 'limits'> {
   return {
     exec,
     exitCode: result.exitCode ?? null,

@@ -3,6 +3,7 @@ import type { MuxStream, PayloadMap } from '@sandlot/protocol/frames'
 import { type ExecSpec, GuestError } from '@sandlot/runtime'
 import { execError, execSpec } from '../node/commands.ts'
 import type { Lent } from '../node/lend.ts'
+import { watchLimits } from '../node/met-limits.ts'
 import { execIdOf } from '../sandboxes/execs.ts'
 import { shellOf } from '../sandboxes/shell.ts'
 import { bridgeExec } from './exec-bridge.ts'
@@ -63,7 +64,9 @@ async function startOrFind(stream: MuxStream, lent: Lent, spec: ExecSpec) {
   const { signal } = stream
   const options = { stdin: spec.stdin, from: FROM_START, attached: false }
   try {
-    return await bridgeExec(stream, lent.guest.exec.start(spec, { signal }), options)
+    const met = await watchLimits(lent)
+    const handle = lent.guest.exec.start(spec, { signal })
+    return await bridgeExec(stream, handle, { ...options, met })
   } catch (error) {
     if (!(error instanceof GuestError) || error.code !== 'exec_exists') throw error
     const handle = lent.guest.exec.attach(spec.exec, FROM_START, { signal })

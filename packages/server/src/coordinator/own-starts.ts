@@ -79,5 +79,8 @@ function larger(a: Resources, b: Resources): Resources {
     memory: most(a.memory, b.memory),
     disk: Math.max(a.disk, b.disk),
     pids: Math.max(a.pids, b.pids),
+    // Nothing of the machine is set aside for these.
+    ...(a.openFiles === undefined ? {} : { openFiles: a.openFiles }),
+    ...(a.fileSize === undefined ? {} : { fileSize: a.fileSize }),
   }
 }

@@ -5,7 +5,7 @@ import { readVerdict } from './verdict.ts'
 
 const ended: NodeExecEnd = {
   ...{ exec: 'ex_a', exitCode: 0, signal: null, timedOut: false, killed: false, durationMs: 1 },
-  ...{ stdout: new Uint8Array(), stderr: Buffer.from('as it said'), left: 0 },
+  ...{ stdout: new Uint8Array(), stderr: Buffer.from('as it said'), left: 0, limits: [] },
   ...{ stdoutTotalBytes: 0, stdoutDroppedBytes: 0, stderrTotalBytes: 0, stderrDroppedBytes: 0 },
 }
 

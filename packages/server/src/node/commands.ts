@@ -9,6 +9,7 @@ import {
 } from '@sandlot/runtime'
 import { HeadTail } from './head-tail.ts'
 import type { Lent } from './lend.ts'
+import { metLimits, watchLimits } from './met-limits.ts'
 import type { NodeExecEnd, NodeExecRequest, NodeWait } from './port.ts'
 
 /**
@@ -59,8 +60,9 @@ export class Commands {
     const { exec } = request
     let end: NodeExecEnd
     try {
+      const met = await watchLimits(lent)
       const outcome = await lent.guest.exec.run({ ...execSpec(lent, request), keep })
-      end = endOf(exec, outcome, outcome.stdout, outcome.stderr)
+      end = { ...endOf(exec, outcome, outcome.stdout, outcome.stderr), limits: await met(outcome) }
     } catch (error) {
       if (!(error instanceof GuestError) || error.code !== 'exec_exists') {
         throw execError(error) ?? (await lent.explain(error))
@@ -194,6 +196,7 @@ function endOf(
     stderrTotalBytes: result.counts.stderr.totalBytes,
     stderrDroppedBytes: result.counts.stderr.droppedBytes,
     left: result.left,
+    limits: metLimits(result),
   }
 }
 

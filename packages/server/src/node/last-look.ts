@@ -4,13 +4,46 @@ import type { Entry } from './entry.ts'
 import type { NodeParts } from './sandboxes.ts'
 
 /** What the writable layers hold, 0 where nobody says; and limits that were met without news of it. */
-export async function diskUse(entry: Entry, sandbox: Sandbox): Promise<number> {
+async function diskUse(entry: Entry, sandbox: Sandbox): Promise<number> {
   try {
     const { worlds } = await sandbox.guest.stats({ timeoutMs: SERVER_LIMITS.lastStatsMs })
     if (worlds.some(({ pidsRefused }) => pidsRefused > 0)) entry.flags.add('pids')
     return worlds.reduce((sum, { upperUsedBytes }) => sum + upperUsedBytes, 0)
   } catch {
     return 0
+  }
+}
+
+/** So long was a sandbox held up by its processor limit before it is worth a flag, and for such a part of what it computed. */
+const HELD_UP_MS = 1_000
+const HELD_UP_SHARE = 0.1
+
+/** At a sandbox that is about to be ended: what its writable layers hold, and limits that were met. */
+export async function lastLook(
+  parts: Pick<NodeParts, 'driver'>,
+  entry: Entry,
+  sandbox: Sandbox,
+): Promise<number> {
+  const [diskBytes] = await Promise.all([
+    diskUse(entry, sandbox),
+    noteHeldUp(parts, entry, sandbox),
+  ])
+  return diskBytes
+}
+
+/** Whether the processor limit has held it up for long. */
+async function noteHeldUp(
+  { driver }: Pick<NodeParts, 'driver'>,
+  entry: Entry,
+  sandbox: Sandbox,
+): Promise<void> {
+  try {
+    const forMs = await sandbox.heldUpMs()
+    if (forMs < HELD_UP_MS) return
+    const { cpuMs } = await driver.usage(sandbox)
+    if (forMs >= cpuMs * HELD_UP_SHARE) entry.flags.add('cpu')
+  } catch {
+    // It has died meanwhile: how, its fate tells.
   }
 }
 

@@ -10,6 +10,8 @@ import { unlessAborted } from './waits.ts'
 export interface Lent extends Disposable {
   readonly id: string
   readonly guest: Guest
+  /** For how long its processor limit has held it up. */
+  readonly heldUpMs: () => Promise<number>
   /** What a command sees where it doesn't say otherwise. */
   readonly env: Readonly<Record<string, string>>
   readonly workdir: string
@@ -43,6 +45,7 @@ export async function lend(
   return {
     id: entry.id,
     guest: sandbox.guest,
+    heldUpMs: () => sandbox.heldUpMs(),
     ...seenBy(entry),
     explain: (error) => explain(entry, error),
     [Symbol.dispose]: () => using[Symbol.dispose](),

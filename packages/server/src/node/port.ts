@@ -13,6 +13,7 @@
  *   a request of an older epoch is refused with `lease_lost`.
  */
 import type {
+  ExecLimit,
   Flag,
   NetworkPhase,
   PhaseNetwork,
@@ -284,6 +285,8 @@ export interface NodeExecEnd {
   readonly stderrDroppedBytes: number
   /** Processes that it started and that still run. */
   readonly left: number
+  /** Limits that were met while it ran. */
+  readonly limits: readonly ExecLimit[]
 }
 
 export interface NodeCapacity {

@@ -13,7 +13,7 @@ import { draftOf } from './draft.ts'
 import { endedOf, NO_USAGE, neverRan } from './ended.ts'
 import type { Endings } from './endings.ts'
 import { Entry, type Stop } from './entry.ts'
-import { diskUse } from './last-look.ts'
+import { lastLook } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
 import { lendGpus } from './lend-gpus.ts'
 import { SandboxMemory } from './memory.ts'
@@ -214,7 +214,7 @@ export class NodeSandboxes {
   /** Ends what runs, and records how it ended. Also for one that died alone: the driver removes what it left. */
   async #stop(entry: Entry): Promise<void> {
     const sandbox = entry.sandbox as Sandbox
-    const diskBytes = await diskUse(entry, sandbox)
+    const diskBytes = await lastLook(this.#parts, entry, sandbox)
     const fate = await stopFirmly(sandbox, this.#parts)
     await this.#finish(entry, fate, diskBytes)
   }

@@ -119,6 +119,7 @@ export function specOf(record: OwnershipRecord, layers: SandboxSpec['layers']): 
     layers,
     hostname: record.hostname,
     limits: limitsOf(record.resources),
+    cpuShare: record.resources.cpu.request,
     detachedMs: record.keepWarmMs ?? SERVER_LIMITS.detachedMs,
     ...(record.lifetimeMs === null ? {} : { lifetimeMs: record.lifetimeMs }),
     ...(hasNetwork(record) ? { relayPort: NETWORK_LIMITS.port } : {}),
@@ -127,12 +128,20 @@ export function specOf(record: OwnershipRecord, layers: SandboxSpec['layers']): 
   }
 }
 
-export function limitsOf({ memory, cpu, pids, disk }: Resources): SandboxLimits {
+export function limitsOf({
+  memory,
+  cpu,
+  pids,
+  disk,
+  openFiles,
+  fileSize,
+}: Resources): SandboxLimits {
   return {
     memoryBytes: memory.limit,
     cpus: cpu.limit,
     pidsMax: pids,
     diskBytes: disk,
-    nofileMax: SERVER_LIMITS.nofile,
+    nofileMax: openFiles ?? SERVER_LIMITS.nofile,
+    ...(fileSize === undefined ? {} : { fileBytesMax: fileSize }),
   }
 }

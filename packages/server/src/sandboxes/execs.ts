@@ -105,7 +105,7 @@ async function run(
 const NEVER = new AbortController().signal
 
 function answerOf(end: NodeExecEnd): ExecAnswer {
-  const { exec, exitCode, signal, timedOut, killed, durationMs, left } = end
+  const { exec, exitCode, signal, timedOut, killed, durationMs, left, limits } = end
   const stdout = Buffer.from(end.stdout)
   const stderr = Buffer.from(end.stderr)
   return {
@@ -116,6 +116,7 @@ function answerOf(end: NodeExecEnd): ExecAnswer {
     killed,
     durationMs,
     left,
+    limits,
     stdout: { totalBytes: end.stdoutTotalBytes, droppedBytes: end.stdoutDroppedBytes },
     stderr: { totalBytes: end.stderrTotalBytes, droppedBytes: end.stderrDroppedBytes },
     stdoutText: stdout.toString(),

@@ -183,7 +183,7 @@ export class SimulatedNode implements NodePort {
     this.#mustLive(request.sandbox)
     return {
       ...{ exec: request.exec, exitCode: 0, signal: null, timedOut: false, killed: false },
-      ...{ durationMs: 1, stdout: empty, stderr: empty, left: 0 },
+      ...{ durationMs: 1, stdout: empty, stderr: empty, left: 0, limits: [] },
       ...{ stdoutTotalBytes: 0, stdoutDroppedBytes: 0, stderrTotalBytes: 0, stderrDroppedBytes: 0 },
       ...found,
     }
