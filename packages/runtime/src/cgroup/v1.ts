@@ -125,7 +125,8 @@ async function evidence(memory: string): Promise<MemoryEvidence> {
     readNumber(join(memory, 'memory.max_usage_in_bytes')),
   ])
   // `failcnt` says nothing: newer kernels no longer count.
-  return { oomKills, limitHit: peakBytes >= limitBytes - LIMIT_SLACK_BYTES, limitBytes, peakBytes }
+  const limitHit = limitBytes > 0 && peakBytes >= limitBytes - LIMIT_SLACK_BYTES
+  return { oomKills, limitHit, limitBytes, peakBytes }
 }
 
 /** The sentry is PID 1 of its stubs' namespace, so the first round ends nearly all; forks race, hence rounds. */

@@ -1,0 +1,189 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { CgroupLeaf, Cgroups } from './cgroups.ts'
+import { detectCgroups } from './detect.ts'
+import { cgroupsV1 } from './v1.ts'
+import { cgroupsV2 } from './v2.ts'
+
+/** A hierarchy that the suite runs over: the kernel's own, or directories of plain files in its place. */
+interface Hierarchy extends AsyncDisposable {
+  readonly cgroups: Cgroups
+  /** What the kernel does by itself when a leaf is made. */
+  made(leaf: CgroupLeaf): Promise<void>
+  /** The process joins, and is seen to leave when it ends. */
+  join(leaf: CgroupLeaf, child: ChildProcess): Promise<void>
+}
+
+const MIB = 2 ** 20
+const LIMITS = { memoryBytes: 64 * MIB, cpus: 0.5, pidsMax: 32 }
+const isRoot = process.getuid?.() === 0
+const parent = `sandlot-suite-${process.pid}`
+const detected = isRoot ? detectCgroups(parent) : undefined
+
+const KINDS: Record<string, (() => Promise<Hierarchy>) | undefined> = {
+  [`of this machine (${detected ? `v${detected.version}` : 'none: needs root, memory, cpu and pids'})`]:
+    detected && (async () => real(detected)),
+  'v1, simulated': async () => simulated(1),
+  'v2, simulated': async () => simulated(2),
+}
+
+const children: ChildProcess[] = []
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+
+describe.each(Object.entries(KINDS))('control groups %s', (_, open) => {
+  test.skipIf(!open)('a leaf from its birth to its removal', async () => {
+    await using hierarchy = await (open as () => Promise<Hierarchy>)()
+    const { cgroups } = hierarchy
+    await cgroups.prepare()
+    await cgroups.prepare()
+    const leaf = cgroups.leaf('one')
+    await leaf.create(LIMITS)
+    await hierarchy.made(leaf)
+    expect(await cgroups.list()).toEqual(['one'])
+    await expect(leaf.create(LIMITS)).rejects.toMatchObject({ code: 'EEXIST' })
+    expect(await leaf.evidence()).toMatchObject({ oomKills: 0, limitHit: false })
+    expect((await leaf.evidence()).limitBytes).toBe(64 * MIB)
+    await leaf.limit({ ...LIMITS, memoryBytes: 32 * MIB, cpus: 2 })
+    expect((await leaf.evidence()).limitBytes).toBe(32 * MIB)
+    await leaf.weigh(0.1)
+    await leaf.resetPeak()
+    expect(await leaf.heldUpMs()).toBe(0)
+    expect(await leaf.processes()).toEqual([])
+    const child = spawn('sleep', ['1000'])
+    children.push(child)
+    const gone = once(child, 'exit')
+    await hierarchy.join(leaf, child)
+    expect(await leaf.processes()).toEqual([child.pid])
+    const { cpuMs, memoryBytes, memoryPeakBytes } = await leaf.usage()
+    expect(Math.min(cpuMs, memoryBytes, memoryPeakBytes)).toBeGreaterThanOrEqual(0)
+    expect(await leaf.remove(5)).toBe(false)
+    expect(await leaf.kill(5_000)).toBe(true)
+    await gone
+    expect(child.signalCode).toBe('SIGKILL')
+    expect(await leaf.remove(5_000)).toBe(true)
+    expect(await leaf.remove(5)).toBe(true)
+    expect(await leaf.kill(5)).toBe(true)
+    expect(await leaf.processes()).toEqual([])
+    expect(await leaf.evidence()).toMatchObject({ oomKills: 0, limitHit: false })
+    expect(await cgroups.list()).toEqual([])
+    await cgroups.dispose()
+    await cgroups.dispose()
+  })
+
+  test.skipIf(!open)('one leaf is no part of another', async () => {
+    await using hierarchy = await (open as () => Promise<Hierarchy>)()
+    const { cgroups } = hierarchy
+    await cgroups.prepare()
+    const leaves = [cgroups.leaf('a'), cgroups.leaf('b')]
+    for (const leaf of leaves) {
+      await leaf.create(LIMITS)
+      await hierarchy.made(leaf)
+    }
+    expect([...(await cgroups.list())].sort()).toEqual(['a', 'b'])
+    const [a, b] = leaves as [CgroupLeaf, CgroupLeaf]
+    expect(a.joinFiles.some((file) => b.joinFiles.includes(file))).toBe(false)
+    await b.limit({ ...LIMITS, memoryBytes: 16 * MIB })
+    expect((await a.evidence()).limitBytes).toBe(64 * MIB)
+    for (const leaf of leaves) expect(await leaf.remove(5_000)).toBe(true)
+    await cgroups.dispose()
+  })
+})
+
+describe.skipIf(!detected)('the machine is out of memory, not the leaf', () => {
+  test('what the kernel kills for a limit above it has not met its own', async () => {
+    const cgroups = detected as Cgroups
+    await cgroups.prepare()
+    const leaf = cgroups.leaf('innocent')
+    await leaf.create({ ...LIMITS, memoryBytes: 512 * MIB })
+    const memory = leaf.directories.find((each) => each.includes('memory')) ?? leaf.directories[0]
+    const above = join(memory ?? '', '..')
+    const file = cgroups.version === 1 ? 'memory.limit_in_bytes' : 'memory.max'
+    await writeFile(join(above, file), String(24 * MIB))
+    const child = spawn('/bin/sh', ['-c', 'read go; exec tail /dev/zero'], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+    children.push(child)
+    const gone = once(child, 'exit')
+    for (const path of leaf.joinFiles) await writeFile(path, String(child.pid))
+    child.stdin?.end('go\n')
+    await gone
+    expect(child.signalCode).toBe('SIGKILL')
+    expect(await leaf.evidence()).toMatchObject({ oomKills: 1, limitHit: false })
+    expect(await leaf.remove(5_000)).toBe(true)
+    await cgroups.dispose()
+  })
+})
+
+function real(cgroups: Cgroups): Hierarchy {
+  return {
+    cgroups,
+    made: async () => {},
+    join: async (leaf, { pid }) => {
+      for (const file of leaf.joinFiles) await writeFile(file, String(pid))
+    },
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+/** Of v1 it is a directory for each controller, of v2 one for all. Empty leaves lose their files, as the kernel's do. */
+async function simulated(version: 1 | 2): Promise<Hierarchy> {
+  const root = await mkdtemp(join(tmpdir(), 'sandlot-suite-'))
+  const over = new AbortController()
+  const mount = (name: string) => join(root, name)
+  const mounts = {
+    ...{ memory: mount('memory'), cpu: mount('cpu') },
+    ...{ cpuacct: mount('cpu'), pids: mount('pids') },
+  }
+  const empty = async (leaf: CgroupLeaf) => {
+    for (const directory of leaf.directories) {
+      for (const name of await readdir(directory)) await rm(join(directory, name))
+    }
+  }
+  const state = async (leaf: CgroupLeaf, pids: string) => {
+    for (const file of leaf.joinFiles) await writeFile(file, pids)
+    const events = `populated ${pids === '' ? 0 : 1}\n`
+    if (version === 2) await writeFile(join(leaf.directories[0] ?? '', 'cgroup.events'), events)
+  }
+  return {
+    cgroups: version === 1 ? cgroupsV1(mounts, 'p') : cgroupsV2(root, 'p'),
+    made: async (leaf) => emptyWhenRemoved(leaf, over.signal, () => empty(leaf)),
+    join: async (leaf, child) => {
+      await state(leaf, `${child.pid}\n`)
+      child.once('exit', () => void state(leaf, '').then(() => empty(leaf)))
+      if (version === 1) return
+      const order = join(leaf.directories[0] ?? '', 'cgroup.kill')
+      await writeFile(order, '')
+      void killedByOrder(order, child, over.signal)
+    },
+    [Symbol.asyncDispose]: async () => {
+      over.abort()
+      await rm(root, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Plain files would keep a directory from going. */
+function emptyWhenRemoved(leaf: CgroupLeaf, signal: AbortSignal, empty: () => Promise<void>): void {
+  const remove = leaf.remove.bind(leaf)
+  Object.assign(leaf, {
+    remove: async (timeoutMs: number) => {
+      const lives = (await leaf.processes()).length > 0
+      if (!lives && !signal.aborted) await empty().catch(() => {})
+      return await remove(timeoutMs)
+    },
+  })
+}
+
+async function killedByOrder(file: string, child: ChildProcess, signal: AbortSignal) {
+  while (!signal.aborted && child.exitCode === null && child.signalCode === null) {
+    if ((await readFile(file, 'utf8').catch(() => '')) === '1') child.kill('SIGKILL')
+    await delay(2)
+  }
+}
