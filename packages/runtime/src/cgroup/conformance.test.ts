@@ -143,7 +143,8 @@ async function simulated(version: 1 | 2): Promise<Hierarchy> {
   }
   const empty = async (leaf: CgroupLeaf) => {
     for (const directory of leaf.directories) {
-      for (const name of await readdir(directory)) await rm(join(directory, name))
+      for (const name of await readdir(directory).catch(() => []))
+        await rm(join(directory, name), { force: true })
     }
   }
   const state = async (leaf: CgroupLeaf, pids: string) => {
