@@ -13,7 +13,6 @@
  *   a request of an older epoch is refused with `lease_lost`.
  */
 import type {
-  ExecLimit,
   Flag,
   NetworkPhase,
   PhaseNetwork,
@@ -27,9 +26,11 @@ import type {
 } from '@sandlot/protocol'
 import type { ModelNews } from '@sandlot/runtime'
 import type { CollectedFiles, CollectFilesRequest } from './collect-files.ts'
+import type { NodeExecEnd } from './exec-end.ts'
 import type { PutFilesRequest, ReadFileRequest } from './port-files.ts'
 import type { EnterPhaseRequest, GraderWorld, OpenGradeWorldRequest } from './port-worlds.ts'
 
+export type { NodeExecEnd } from './exec-end.ts'
 export type { PutFile, PutFilesRequest, ReadFileRequest } from './port-files.ts'
 export type { EnterPhaseRequest, GraderWorld, OpenGradeWorldRequest } from './port-worlds.ts'
 
@@ -266,27 +267,6 @@ export interface NodeExecRequest {
   /** What is kept of each channel; defaults of the protocol. */
   readonly headBytes?: number
   readonly tailBytes?: number
-}
-
-/** Exactly one of `exitCode` and `signal` is a value, the other null. */
-export interface NodeExecEnd {
-  readonly exec: string
-  readonly exitCode: number | null
-  readonly signal: number | null
-  readonly timedOut: boolean
-  readonly killed: boolean
-  readonly durationMs: number
-  /** Head and tail joined; `droppedBytes` of each channel lie between. */
-  readonly stdout: Uint8Array
-  readonly stderr: Uint8Array
-  readonly stdoutTotalBytes: number
-  readonly stdoutDroppedBytes: number
-  readonly stderrTotalBytes: number
-  readonly stderrDroppedBytes: number
-  /** Processes that it started and that still run. */
-  readonly left: number
-  /** Limits that were met while it ran. */
-  readonly limits: readonly ExecLimit[]
 }
 
 export interface NodeCapacity {
