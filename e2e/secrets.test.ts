@@ -1,0 +1,136 @@
+/** Secrets, and what a sandbox may reach while it runs: with clients that are in real sandboxes. */
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders, RequestListener } from 'node:http'
+import { createServer as plainServer } from 'node:http'
+import { createServer as secureServer } from 'node:https'
+import type { AddressInfo, Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { issueFor, makeAuthority } from '@sandlot/runtime'
+import type { NetworkLogEntry, Sandbox } from 'sandlot'
+import { afterAll, expect, test } from 'vitest'
+import { python } from './harness/shells.ts'
+import { story } from './harness/story.ts'
+
+const VALUE = 'sk-what-no-sandbox-sees'
+
+const seen: IncomingHttpHeaders[] = []
+const answer: RequestListener = (request, response) => {
+  seen.push(request.headers)
+  response.end('thanks\n')
+}
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+// A host whose authority the daemon’s machine trusts, and nobody in a sandbox knows.
+const directory = await mkdtemp(join(tmpdir(), 'sandlot-trust-'))
+const own = await makeAuthority('of tests', Date.now())
+const trusted = join(directory, 'trusted.pem')
+await writeFile(trusted, own.certificate)
+const { certificate: cert, key } = await issueFor('127.0.0.1', own, Date.now())
+const servers = [plainServer(answer), secureServer({ cert, key }, answer)] as const
+const [plain, secure] = await Promise.all(servers.map(listening))
+afterAll(async () => {
+  for (const server of servers) {
+    server.closeAllConnections()
+    server.close()
+  }
+  await rm(directory, { recursive: true })
+})
+
+/** The hosts of the test are on loopback, which clients ask directly otherwise. */
+const PROXIED = { NO_PROXY: '', no_proxy: '' }
+
+/** Asks twice over, with what it has for a key. */
+const ask = (address: string) =>
+  python(`
+import os, ssl, urllib.request
+for n in range(2):
+    request = urllib.request.Request('${address}', headers={'Authorization': 'Bearer ' + os.environ['API_KEY']})
+    try: print(urllib.request.urlopen(request, timeout=20).read().decode().strip())
+    except Exception as e: print(repr(e), getattr(e, 'read', lambda: b'')())
+`)
+
+async function said(sandbox: Sandbox, script: string | readonly string[]): Promise<string> {
+  const { stdout, stderr } = await sandbox.exec(script)
+  return stdout + stderr
+}
+
+const environment = { NODE_EXTRA_CA_CERTS: trusted }
+await story('secrets of a sandbox', { pool: 1, environment }, (at) => {
+  const network = { allow: [plain as string, secure as string] }
+  const secrets = {
+    API_KEY: { from: 'key', hosts: [secure as string], tls: 'terminate' as const },
+    PLAIN_KEY: { from: 'key', hosts: [plain as string] },
+  }
+
+  test('commands see a placeholder and the host the secret, through TLS, pause and a crash', async () => {
+    await at.client.secrets.set('key', VALUE)
+    const sandbox = await at.client.sandboxes.create({
+      ...{ from: at.image, env: PROXIED, network, secrets, checkpointable: true },
+    })
+    const env = await said(sandbox, 'env; cat /proc/self/environ; cat /dev/shm/.sandlot/*')
+    expect(env).toMatch(/API_KEY=sandlot-secret-[0-9a-f]{40}/)
+    expect(env).not.toMatch(/sk-what|PRIVATE KEY/)
+    const check = async () => {
+      seen.length = 0
+      for (const address of [`https://${secure}/`, `http://${plain}/`]) {
+        expect(await said(sandbox, ask(address))).toBe('thanks\nthanks\n')
+      }
+      expect(seen.map(({ authorization }) => authorization)).toEqual(
+        Array(4).fill(`Bearer ${VALUE}`),
+      )
+    }
+    await check()
+    await sandbox.pause()
+    await sandbox.resume()
+    await check()
+    await at.daemon.kill()
+    await at.daemon.start()
+    await check()
+    expect(at.daemon.log.join('\n')).not.toContain(VALUE)
+    await sandbox.stop()
+    const log = await Array.fromAsync(sandbox.network.log())
+    const closed = log.filter((entry) => entry.kind === 'closed')
+    expect(closed.some(({ secrets: used }) => used?.includes('API_KEY'))).toBe(true)
+  })
+
+  test('one that has no network gets one and loses it while it runs, and its log tells both', async () => {
+    await using sandbox = await at.client.sandboxes.create({
+      from: at.image,
+      env: { ...PROXIED, API_KEY: '-' },
+    })
+    expect(await said(sandbox, ask(`http://${plain}/`))).toContain('Connection refused')
+    await sandbox.network.set({ allow: ['127.0.0.1:*'], limits: { connections: 4 } })
+    expect(await said(sandbox, ask(`http://${plain}/`))).toBe('thanks\nthanks\n')
+    const { policy } = await sandbox.network.set('none')
+    expect(policy).toBe('none')
+    const proxy = { http_proxy: 'http://127.0.0.1:61080' }
+    const refused = await sandbox.exec(ask(`http://${plain}/`), { env: proxy })
+    expect(refused.stdout).toContain('403')
+    const log: NetworkLogEntry[] = await Array.fromAsync(sandbox.network.log())
+    expect(log.map(({ kind }) => kind)).toEqual([
+      ...['policy', 'opened', 'closed', 'opened', 'closed', 'policy', 'refused', 'refused'],
+    ])
+  })
+
+  test('where a process inside has the port, a network that comes later is refused by name', async () => {
+    await using sandbox = await at.client.sandboxes.create({ from: at.image })
+    const held = python(`
+import socket, time
+s = socket.socket(); s.bind(('127.0.0.1', 61080)); s.listen()
+print('held', flush=True); time.sleep(60)`)
+    const running = sandbox.exec(held, { stream: true })
+    for await (const { bytes } of running) if (String(Buffer.from(bytes)).includes('held')) break
+    await expect(sandbox.network.set({ allow: [plain as string] })).rejects.toMatchObject({
+      code: 'network_unchanged',
+      hint: expect.stringContaining('61080'),
+    })
+    expect((await sandbox.network.inForce()).policy).toBe('none')
+  })
+})
