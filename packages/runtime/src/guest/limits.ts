@@ -8,6 +8,8 @@ export const GUEST_LIMITS = {
   transferMs: 15 * 60_000,
   /** Until a connection to a port inside is made. */
   connectMs: 10_000,
+  /** What may be under way from a port inside, on each connection. The other way the agent takes the usual credit. */
+  portWindowBytes: 2 ** 19,
   /** From opening the pipes to the agent's hello. */
   handshakeMs: 30_000,
   /** On top of the deadline that the agent keeps for a command, before the host gives up on its result. */

@@ -1,6 +1,7 @@
 import { Duplex } from 'node:stream'
 import type { MuxStream } from '@sandlot/protocol/frames'
 import { GuestLost } from './guest-error.ts'
+import { GUEST_LIMITS } from './limits.ts'
 
 const TO_INSIDE = 0
 const FROM_INSIDE = 1
@@ -28,7 +29,8 @@ export class RelayedConnection extends Duplex {
     this.#stream = stream
     this.#role = role
     this.#failure = failure
-    this.#chunks = stream.read(FROM_INSIDE)[Symbol.asyncIterator]()
+    const window = role === 'opener' ? { window: GUEST_LIMITS.portWindowBytes } : {}
+    this.#chunks = stream.read(FROM_INSIDE, window)[Symbol.asyncIterator]()
     // Who doesn't listen for its failure learns of its end.
     this.on('error', () => {})
     if (role === 'opener') {
