@@ -69,7 +69,12 @@ export function describeBackup(makeEngine: MakeEngine, openBackup: OpenBackup): 
       const second = subject.engine.backup()[Symbol.asyncIterator]()
       const asked = first.next()
       await expectCode(second.next(), 'backlog_full')
-      await asked
+      const { value } = await asked
+      // The one that was refused has taken nothing from it.
+      const third = subject.engine.backup()[Symbol.asyncIterator]()
+      await expectCode(third.next(), 'backlog_full')
+      const content = await Array.fromAsync((value as BackupFile).open())
+      expect(Buffer.concat(content)).toHaveLength((value as BackupFile).sizeBytes)
       await first.return?.()
       await using backup = await openBackup(subject.engine.backup())
       expect(await backup.engine.log.head('s')).toBeUndefined()

@@ -21,6 +21,7 @@ export async function* backupFiles(
   { directory, journal, blobs }: BackedUp,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<BackupFile> {
+  // Before the copy is touched: it may be that of another backup.
   using _ = blobs.holdAll()
   const copy = join(directory, COPY)
   await removeCopy(directory)

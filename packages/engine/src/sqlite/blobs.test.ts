@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Digest } from '../blobs.ts'
@@ -33,8 +33,8 @@ test('replaces a file that has become shorter when the blob is put again', async
 
 test('removes what an earlier process left half written', async () => {
   await using place = await temporaryDirectory()
+  await (await open(place.path))[Symbol.asyncDispose]()
   const incoming = join(place.path, 'blobs', 'incoming')
-  await mkdir(incoming, { recursive: true })
   await writeFile(join(incoming, 'half'), 'half of some')
   await using engine = await open(place.path)
   expect(await readdir(incoming)).toEqual([])

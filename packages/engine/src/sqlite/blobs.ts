@@ -42,8 +42,8 @@ export class SqliteBlobs implements Blobs {
   readonly #closing: AbortSignal
   readonly #locks = new KeyedLock()
   readonly #puts = new Set<Promise<unknown>>()
-  /** Whoever reads blobs by what was pinned at one instant. */
-  #holds = 0
+  /** Somebody reads blobs by what was pinned at one instant. */
+  #isHeld = false
 
   constructor({ files, journal, clock, closing }: SqliteBlobsOptions) {
     this.#files = files
@@ -144,14 +144,13 @@ export class SqliteBlobs implements Blobs {
     return { blobs, sizeBytes }
   }
 
-  /** Nothing is removed until it is disposed. */
+  /** Nothing is removed until it is disposed, by the one backup that there is at a time. */
   holdAll(): Disposable {
-    this.#holds += 1
-    let over = false
+    if (this.#isHeld) throw new EngineError('backlog_full', 'a backup is being made already')
+    this.#isHeld = true
     return {
       [Symbol.dispose]: () => {
-        if (!over) this.#holds -= 1
-        over = true
+        this.#isHeld = false
       },
     }
   }
@@ -198,7 +197,7 @@ export class SqliteBlobs implements Blobs {
     signal: AbortSignal | undefined,
   ): Promise<number | undefined> {
     return this.#locks.run(digest, async () => {
-      if (this.#holds > 0 || (await this.#unpinned([digest], signal)).length === 0) return undefined
+      if (this.#isHeld || (await this.#unpinned([digest], signal)).length === 0) return undefined
       const stat = await this.#files.stat(digest)
       if (stat === undefined || stat.mtimeMs > putBeforeMs) return undefined
       await this.#files.remove(digest)

@@ -129,11 +129,10 @@ export class Journal {
   }
 
   /**
-   * Copies the database to this path, while others go on; gives what the copy pins. One at a time.
+   * Copies the database to this path, while others go on; gives what the copy pins. Called for one at a time.
    */
   async backUp(path: string): Promise<readonly string[]> {
     if (this.#ended) throw this.#ended
-    if (this.#backingUp) throw new EngineError('backlog_full', 'a backup is being made already')
     this.#backingUp = Promise.withResolvers()
     try {
       this.#post({ type: 'backup', path })
