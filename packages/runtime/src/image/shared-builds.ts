@@ -37,6 +37,8 @@ interface Running<T> {
   /** Each with what ends his wait alone. */
   readonly waiters: Map<BuildWait, (error: unknown) => void>
   readonly result: Promise<T>
+  /** It fails of what is the failure of those alone who wait already: nobody joins any more. */
+  isOver: boolean
 }
 
 /**
@@ -49,7 +51,7 @@ export class SharedBuilds<T> {
   async run(key: string, wait: BuildWait, build: (run: BuildRun) => Promise<T>): Promise<T> {
     wait.signal?.throwIfAborted()
     let running = this.#running.get(key)
-    while (running?.controller.signal.aborted) {
+    while (running && (running.isOver || running.controller.signal.aborted)) {
       await running.result.catch(() => {})
       wait.signal?.throwIfAborted()
       running = this.#running.get(key)
@@ -75,13 +77,17 @@ export class SharedBuilds<T> {
       for (const waiter of waiters.keys()) waiter.onDetail?.(line)
     }
     const { signal } = controller
-    const callFunction = (call: FunctionCall) => calledByOne(call, waiters, signal)
+    const callFunction = (call: FunctionCall) =>
+      calledByOne(call, waiters, signal).catch((error) => {
+        running.isOver = true
+        throw error
+      })
     // One turn later, so that the first waiter hears every line.
     const result = Promise.resolve()
       .then(() => build({ signal, log, detail, callFunction }))
       .finally(() => this.#running.delete(key))
     result.catch(() => {})
-    const running = { controller, waiters, result }
+    const running: Running<T> = { controller, waiters, result, isOver: false }
     this.#running.set(key, running)
     return running
   }
@@ -115,8 +121,8 @@ async function calledByOne(
   waiters: Running<unknown>['waiters'],
   building: AbortSignal,
 ): Promise<boolean> {
-  const able = [...waiters.keys()].filter(({ onFunction }) => onFunction)
-  const [waiter] = able
+  const able = () => [...waiters.keys()].filter(({ onFunction }) => onFunction)
+  const [waiter] = able()
   if (!waiter?.onFunction) throw nobodyCan(call)
   const signal = waiter.signal ? AbortSignal.any([building, waiter.signal]) : building
   try {
@@ -125,7 +131,8 @@ async function calledByOne(
   } catch (error) {
     building.throwIfAborted()
     if (!waiters.has(waiter)) return false
-    if (able.length === 1) throw error
+    // Who came meanwhile has a turn too.
+    if (able().length === 1) throw error
     waiters.get(waiter)?.(error)
     waiters.delete(waiter)
     return false

@@ -74,14 +74,18 @@ test('many who ask have one run, and the same image', async () => {
 
 test('one that fails is the failure of its own client; the next begins with nothing of it', async () => {
   await using at = await buildBench()
+  const begun = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
   const failing = async (call: FunctionCall) => {
+    begun.resolve()
     await write(at, call, '/half-made')
+    await asked.promise
     throw new Error('it broke')
   }
-  const [first, second] = await Promise.allSettled([
-    build(at, [ask], { onFunction: failing }),
-    build(at, [ask]),
-  ])
+  const failed = build(at, [ask], { onFunction: failing })
+  await begun.promise
+  const next = build(at, [ask], { onLog: () => asked.resolve() })
+  const [first, second] = await Promise.allSettled([failed, next])
   expect(first).toMatchObject({ status: 'rejected', reason: { message: 'it broke' } })
   if (second.status === 'rejected') throw second.reason
   expect((await at.layers(second.value.image)).flat()).toEqual([expect.stringMatching(/^data /)])
@@ -103,6 +107,7 @@ test('one whose client leaves ends, and the next has his turn', async () => {
   await using at = await buildBench()
   const leaver = new AbortController()
   const begun = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
   const hanging = async (_call: FunctionCall, wait: { readonly signal: AbortSignal }) => {
     begun.resolve()
     await new Promise((_, fail) =>
@@ -110,8 +115,9 @@ test('one whose client leaves ends, and the next has his turn', async () => {
     )
   }
   const leaving = build(at, [ask], { onFunction: hanging, signal: leaver.signal })
-  const staying = build(at, [ask])
   await begun.promise
+  const staying = build(at, [ask], { onLog: () => asked.resolve() })
+  await asked.promise
   leaver.abort(new Error('enough'))
   await expect(leaving).rejects.toThrow('enough')
   expect((await staying).calls).toHaveLength(1)
