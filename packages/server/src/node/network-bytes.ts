@@ -42,12 +42,14 @@ export async function writeNetworkBytes(
   entries: ReadonlyMap<string, Entry>,
 ): Promise<void> {
   for (const entry of [...entries.values()]) {
-    const { counted, record, journal } = entry
+    const { journal } = entry
     if (journal) {
       await journals.keep(entry.id, journal).catch((err) => {
         log.warn({ err, sandbox: entry.id }, 'the log of a network could not be written down')
       })
     }
+    // Not before: its record may have become another one meanwhile, of another phase for one.
+    const { counted, record } = entry
     if (entry.state !== 'running' || counted.networkBytes === record.networkBytes) continue
     entry.record = counted
     await ownership.put(counted).catch((err) => {
