@@ -118,6 +118,8 @@ function addSandboxVerbs(program: Command): void {
       'size of the writable layer; on the machine’s disk where it is more than three quarters of the memory',
     )
     .option('--pids <n>', 'processes at once', wholeNumber)
+    .option('--open-files <n>', 'files that one process has open at once', wholeNumber)
+    .option('--file-size <size>', 'the largest file that may be written')
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
     .option('--keep-warm <duration>', 'how long it lives unused (default: 10 minutes)')
     .option('--lifetime <duration>', 'how long it lives at most (default: no bound)')

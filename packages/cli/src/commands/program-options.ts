@@ -5,11 +5,12 @@ import type { ImageLike, ProgramOptions, RewardOption } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import type { FolderOptions } from '../tasks/harbor-folders.ts'
 import { parseFrom } from './from.ts'
-import { gpuOf, networkChoiceOf } from './machine-options.ts'
+import { networkChoiceOf } from './machine-options.ts'
 import { given, pairs } from './options.ts'
 import type { ProgramTask } from './program-tasks.ts'
+import { type ResourceOptions, resourcesOf } from './resource-options.ts'
 
-export interface StartRunOptions extends FolderOptions {
+export interface StartRunOptions extends FolderOptions, ResourceOptions {
   /** A folder of tasks in Harbor's format, in place of a file. */
   readonly harbor?: string
   readonly agent?: string
@@ -29,14 +30,9 @@ export interface StartRunOptions extends FolderOptions {
   readonly gradeFile?: readonly string[]
   readonly group?: number
   readonly seed?: number
-  readonly memory?: string
-  readonly cpu?: number
-  readonly disk?: string
-  readonly pids?: number
   readonly allow?: readonly string[]
   readonly packages?: boolean
   readonly openNetwork?: boolean
-  readonly gpu?: string
   readonly artifact?: readonly string[]
   readonly keep?: 'on-failure' | 'always' | number
   readonly retain?: string
@@ -81,9 +77,8 @@ type SharedOptions = Omit<ProgramOptions<ProgramTask>, 'from' | 'command'>
 
 /** What a run has wherever its tasks come from. */
 function sharedOptions(options: StartRunOptions): SharedOptions {
-  const { name, ifExists, concurrency, seed, setup, memory, cpu, disk, pids, keep } = options
-  const { retain } = options
-  const resources = given({ memory, cpu, disk, pids, gpu: gpuOf(options.gpu) })
+  const { name, ifExists, concurrency, seed, setup, keep, retain } = options
+  const resources = resourcesOf(options)
   const env = pairs(options.env ?? [], '--env')
   return {
     ...given({

@@ -8,9 +8,10 @@ import { formatTable, formatTags } from '../output/table.ts'
 import { note, printBytes, printErrorBytes, printJson, printLine } from '../output/terminal.ts'
 import { nothingToStartFrom, parseFrom } from './from.ts'
 import { interruption } from './interruption.ts'
-import { gpuOf, networkChoiceOf } from './machine-options.ts'
+import { networkChoiceOf } from './machine-options.ts'
 import type { PolicyOptions } from './network.ts'
 import { checkDuration, given, pairs } from './options.ts'
+import { type ResourceOptions, resourcesOf } from './resource-options.ts'
 import { secretsOf } from './secrets.ts'
 
 export interface ListOptions {
@@ -48,18 +49,13 @@ export async function showCommand(id: string): Promise<void> {
   printJson(await (await client.sandboxes.get(id)).view())
 }
 
-export interface CreateOptions extends PolicyOptions {
+export interface CreateOptions extends PolicyOptions, ResourceOptions {
   readonly from: string
-  readonly memory?: string
-  readonly cpu?: number
-  readonly disk?: string
-  readonly pids?: number
   readonly env?: readonly string[]
   readonly keepWarm?: string
   readonly lifetime?: string
   readonly tag?: readonly string[]
   readonly openNetwork?: boolean
-  readonly gpu?: string
   readonly secret?: readonly string[]
   readonly checkpointable?: boolean
   readonly orCold?: boolean
@@ -67,10 +63,10 @@ export interface CreateOptions extends PolicyOptions {
 
 /** Prints the id of the new sandbox. */
 export async function createCommand(options: CreateOptions): Promise<void> {
-  const { memory, cpu, disk, pids, keepWarm, lifetime, checkpointable } = options
+  const { keepWarm, lifetime, checkpointable } = options
   const described = parseFrom(options.from)
   const wanted = {
-    resources: { ...given({ memory, cpu, disk, pids, gpu: gpuOf(options.gpu) }) },
+    resources: resourcesOf(options),
     env: pairs(options.env ?? [], '--env'),
     tags: pairs(options.tag ?? [], '--tag'),
     ...given({ keepWarm, lifetime, checkpointable, network: networkChoiceOf(options) }),

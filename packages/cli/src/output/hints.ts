@@ -17,12 +17,16 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   directory_not_empty: 'Remove what is in it first.',
   no_space: 'The sandbox’s disk is full: ask for more with --disk when it is created.',
   sandbox_limit:
-    'A limit of the sandbox was met: ask for more with --memory, --cpu, --disk or --pids when it is created.',
+    'A limit of the sandbox was met: ask for more with --memory, --cpu, --disk, --pids, --open-files or --file-size when it is created.',
   run_exists:
     'Take another name, or say --if-exists attach to have its results, --if-exists replace to run it again.',
   run_differs:
     'A run of this name has another specification: take another name, or once it is finished say --if-exists replace.',
   secret_unknown: 'Set it first: `sandlot secrets set NAME`.',
+  port_refused:
+    'Start a server on this port in the sandbox, on 127.0.0.1 or 0.0.0.0: `sandlot sandbox ports ID` tells what listens.',
+  port_failed:
+    'The program that listens there broke off, or speaks another protocol than HTTP. `sandlot port-forward ID PORT` carries any.',
   queue_unknown: 'A program makes it, before anything is put or read: check the name.',
   task_conflict: 'Two different tasks have the same key: give each its own.',
 }

@@ -5,6 +5,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
   'resources.cpu': '--cpu',
   'resources.disk': '--disk',
   'resources.pids': '--pids',
+  'resources.openFiles': '--open-files',
+  'resources.fileSize': '--file-size',
   'resources.gpu': '--gpu',
   env: '--env',
   cwd: '--cwd',
