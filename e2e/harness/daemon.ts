@@ -72,8 +72,13 @@ export class RealDaemon {
       ]
       await execute('mount', argv)
     }
-    await daemon.#bringImages()
-    await daemon.start()
+    try {
+      await daemon.#bringImages()
+      await daemon.start()
+    } catch (error) {
+      await daemon.#removeDirectories()
+      throw error
+    }
     return daemon
   }
 
@@ -194,16 +199,20 @@ export class RealDaemon {
     const died = this.#isOver
     await this.stop()
     const left = [...(await this.leaks())]
-    if (this.#options.dataBytes !== undefined) await execute('umount', [this.dataDirectory])
     if (died) {
       left.unshift('a daemon that had ended by itself, with these last words:', ...this.log)
       // The next one takes away what it left.
       await this.start().catch(() => {})
       await this.stop()
     }
+    await this.#removeDirectories()
+    if (left.length > 0) throw new Error(`left behind:\n${left.join('\n')}`)
+  }
+
+  async #removeDirectories(): Promise<void> {
+    if (this.#options.dataBytes !== undefined) await execute('umount', [this.dataDirectory])
     await rm(this.#directory, { recursive: true, force: true })
     await rm(this.runDirectory, { recursive: true, force: true })
-    if (left.length > 0) throw new Error(`left behind:\n${left.join('\n')}`)
   }
 
   /** What a daemon that is over left: processes, cgroups, mounts, FIFOs, temporary files. One line each. */
