@@ -82,7 +82,7 @@ await story('task folders in Harbor’s format', { pool: 2 }, (given) => {
   const sandlot = (...argv: string[]): Promise<CommandEnd> =>
     runCommand(argv, { environment: given.daemon.environment })
 
-  test('are examined: broken, flaky and free ones are found, and listed to be left out', async () => {
+  test('are examined: broken, flaky and free ones are found, and listed, and not run', async () => {
     await using directory = await temporaryDirectory()
     await write(directory.path, tasks(given.image))
     const list = join(directory.path, 'quarantine.json')
@@ -132,7 +132,11 @@ await story('task folders in Harbor’s format', { pool: 2 }, (given) => {
         { key: 'named', reward: 1, rewards: { reward: 1, style: 0.5 } },
       ]),
     )
-    expect(rows).toHaveLength(2)
+    const invalid = rows.filter(({ outcome }) => outcome === 'task_invalid')
+    expect(invalid.map(({ key }) => key).sort()).toEqual(
+      held.map(({ key }: { key: string }) => key),
+    )
+    expect(rows).toHaveLength(2 + held.length)
   })
 
   test('give an agent what it is asked, and no verdict of its own', async () => {

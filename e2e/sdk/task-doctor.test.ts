@@ -1,4 +1,4 @@
-/** Tasks whose worth is found out, and what is left out of a run, against a daemon on sandboxes in memory. */
+/** Tasks whose worth is found out, and what a run doesn't run of them, against a daemon on sandboxes in memory. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -66,7 +66,7 @@ const broken = { id: 'broken', wants: '42', sandlot: { gold: 'write 41' } }
 const free = { id: 'free', wants: '42', sandlot: { gold: 'write 42', null: 'write 42' } }
 
 describe('tasks of a file', () => {
-  test('are examined by their own commands, and those that are no good are left out of a run', async () => {
+  test('are examined by their own commands, and those that are no good are not run', async () => {
     const file = await put(
       'tasks.jsonl',
       lines([good, broken, free, { id: 'unproven', wants: 'x' }]),
@@ -88,13 +88,21 @@ describe('tasks of a file', () => {
     const name = 'held-back'
     const start = ['runs', 'start', file, '--from', from, ...CHECKED, '--command', 'write 42']
     const started = await sandlot(...start, '--name', name, '--quarantine', list, '--watch')
-    expect(started.stderr).toContain(`left out, as ${list} says: broken (broken)`)
+    expect(started.stderr).toContain(`not run, as ${list} says: broken (broken)`)
     expect(started.stderr).toContain(`free is in ${list}, and another one since: it is run`)
     const rows = await (await daemon.client().rollouts.get(name)).wait()
-    expect(rows.map(({ key, reward }) => [key, reward]).sort()).toEqual([
-      ['free', 1],
-      ['good', 1],
+    expect(rows.map(({ key, outcome, reward }) => [key, outcome, reward]).sort()).toEqual([
+      ['broken', 'task_invalid', null],
+      ['free', 'graded', 1],
+      ['good', 'graded', 1],
     ])
+    expect(rows.find(({ key }) => key === 'broken')).toMatchObject({
+      ...{
+        valid: false,
+        sandbox: null,
+        cause: [expect.stringMatching(/^in quarantine: broken: /)],
+      },
+    })
     await put('tasks.jsonl', lines([broken]))
     const none = await sandlot(...start, '--quarantine', list)
     expect(none).toMatchObject({ code: 2, stdout: '' })
@@ -162,7 +170,8 @@ describe('task folders', () => {
     expect(await rewards('--agent', 'oracle')).toEqual({ good: 1, bad: 0 })
     expect(await rewards('--agent', 'nop')).toEqual({ good: 0, bad: 0 })
     expect(await rewards('--agent', 'write 42')).toEqual({ good: 1, bad: 1 })
-    expect(await rewards('--agent', 'oracle', '--quarantine', list)).toEqual({ good: 1 })
+    const held = await rewards('--agent', 'oracle', '--quarantine', list)
+    expect(held).toEqual({ good: 1, bad: null })
   })
 
   test.each([

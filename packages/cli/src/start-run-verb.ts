@@ -28,7 +28,10 @@ export function addStartRunVerb(runs: Command): void {
   addGrade(start)
   addHow(start)
   start
-    .option('--quarantine <file>', 'leave out what `sandlot doctor tasks --write` has listed')
+    .option(
+      '--quarantine <file>',
+      'don’t run what `sandlot doctor tasks --write` has listed: its rows are task_invalid',
+    )
     .option('--watch', 'follow it until it is over, and print its report (default on a terminal)')
     .option('--detach', 'end when the tasks are submitted (default elsewhere)')
     .action(async (file, options) =>
@@ -71,6 +74,8 @@ export function addWhat(start: Command): void {
     .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
     .option('--disk <size>', 'size of the writable layer')
     .option('--pids <n>', 'processes at once', wholeNumber)
+    .option('--open-files <n>', 'files that one process has open at once', wholeNumber)
+    .option('--file-size <size>', 'the largest file that may be written')
     .option('--model <url>', 'a model that the episode finds at $SANDLOT_MODEL_URL')
     .option('--allow <host>', 'a host that set-up and episode may reach (again for more)', collect)
     .option('--packages', 'let set-up and episode reach the package mirrors of the machine')

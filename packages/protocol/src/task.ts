@@ -21,6 +21,8 @@ export const taskPut = z
     blob: z.string().optional(),
     /** Its group: needed where the run groups by `name`, refused where it groups by `prompt`, else a label of its row. */
     group: wholeText.max(LIMITS.keyLength).optional(),
+    /** Why it is not to be run as it is: its rows have the outcome `task_invalid` with this as their cause, and it gets no sandbox. */
+    quarantine: wholeText.min(1).max(LIMITS.causeLength).optional(),
     /** For longest-expected first. */
     expectedMs: z.number().nonnegative().optional(),
     /** What its sandboxes start from. Default: what the run's do, as for all of the following. */

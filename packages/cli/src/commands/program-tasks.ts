@@ -131,12 +131,15 @@ function ownTerms(
   given: Record<string, unknown>,
   { where, folder, starts, wrong }: Reading & { readonly wrong: Wrong },
 ): TaskOptions {
-  const { from, files, grade = {}, timeout, resources, network, ...program } = given
+  const { from, files, grade = {}, timeout, resources, network, quarantine, ...program } = given
   if (!isObject(grade)) throw wrong('.grade is not an object')
   const { run, files: graders, ...grades } = grade
   if (from !== undefined && typeof from !== 'string') throw wrong('.from is not text')
   // As it will travel, but for its files.
-  const terms = { timeout, resources, network, program, grade: { ...grades, command: run } }
+  const terms = {
+    ...{ timeout, resources, network, quarantine, program },
+    grade: { ...grades, command: run },
+  }
   const { error } = taskPut.safeParse({ key: 'k', json: '{}', ...terms })
   if (error) {
     const { message } = invalidRequest(OWN, error)
@@ -144,7 +147,7 @@ function ownTerms(
   }
   return defined({
     ...(program as TaskOptions),
-    ...defined({ timeout, resources, network }),
+    ...defined({ timeout, resources, network, quarantine }),
     from: from === undefined ? undefined : startOf(from, { where, starts }),
     files: brought(files, folder, () => wrong('.files')),
     grade:

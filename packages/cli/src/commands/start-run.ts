@@ -26,7 +26,7 @@ export async function startRunCommand(
   using interrupted = interruption()
   const { signal } = interrupted
   const tasks = await wanted.built(client, signal)
-  const from = tasks[0]?.own.from ?? ''
+  const from = tasks.find(({ own }) => own.from !== undefined)?.own.from ?? ''
   const run = await submit(client, tasks, { from, ...wanted.run, signal })
   printLine(run.name)
   if (!(options.watch ?? (isInteractive && !options.detach))) {
@@ -66,8 +66,9 @@ async function ofFile(file: string | undefined, options: StartRunOptions): Promi
       "say what is run with --command 'python3 /agent.py'",
     )
   }
-  const tasks = await holdBack(await readProgramTasks(file), options.quarantine)
-  return { run: programOptions(tasks, options), built: async () => tasks }
+  const all = await readProgramTasks(file)
+  const { fit, why } = await holdBack(all, options.quarantine)
+  return { run: programOptions(fit, options), built: async () => inOrder(all, fit, why) }
 }
 
 async function ofFolders(file: string | undefined, options: StartRunOptions): Promise<Wanted> {
@@ -80,12 +81,26 @@ async function ofFolders(file: string | undefined, options: StartRunOptions): Pr
     throw new Mistake('nobody does the tasks', 'say who does: --agent oracle, nop, or a command')
   }
   const who = whoDoes(agent)
-  const folders = await holdBack(await readFolders(harbor, options), options.quarantine)
-  const { tasks, run } = await folderProgram(folders, who, options)
+  const folders = await readFolders(harbor, options)
+  const { fit, why } = await holdBack(folders, options.quarantine)
+  const { tasks, run } = await folderProgram(fit, who, options)
   return {
     run: { ...shared, ...run },
-    built: (client, signal) => withImages(client, tasks, signal),
+    built: async (client, signal) => inOrder(folders, await withImages(client, tasks, signal), why),
   }
+}
+
+/** Those in quarantine in their places, without anything of their own: each has a row that says why. */
+function inOrder(
+  all: readonly Pick<ProgramTask, 'key' | 'digest'>[],
+  fit: readonly ProgramTask[],
+  why: ReadonlyMap<string, string>,
+): readonly ProgramTask[] {
+  const byKey = new Map(fit.map((task) => [task.key, task]))
+  return all.map(({ key, digest }) => {
+    const quarantine = why.get(key) ?? ''
+    return byKey.get(key) ?? { key, content: {}, own: { quarantine }, trials: {}, digest }
+  })
 }
 
 async function submit(

@@ -10,7 +10,7 @@ import type { TaskNaming } from './task-put.ts'
 
 export type OwnTerms = Pick<
   TaskPutInput,
-  'from' | 'timeout' | 'resources' | 'network' | 'program' | 'grade'
+  'from' | 'timeout' | 'resources' | 'network' | 'program' | 'grade' | 'quarantine'
 >
 
 type OwnTermsOf = (own: TaskOptions, waiting: Waiting) => Promise<OwnTerms>
@@ -33,7 +33,7 @@ function ownTerms(
 
   return async (own, waiting) => {
     refuseUnknown(own, OPTIONS)
-    const { from, timeout, resources, network, command, grade } = own
+    const { from, timeout, resources, network, command, grade, quarantine } = own
     const { env, files, cwd, user } = own
     const program = await ownCommand(context, { run: command, env, files, cwd, user }, waiting)
     return {
@@ -43,6 +43,7 @@ function ownTerms(
       ...(network === undefined ? {} : { network }),
       ...(Object.keys(program).length > 0 ? { program } : {}),
       ...(grade === undefined ? {} : { grade: await ownGrade(context, grade, waiting) }),
+      ...(quarantine === undefined ? {} : { quarantine }),
     }
   }
 }
@@ -64,7 +65,7 @@ export function programNaming<Task>(
 
 const OPTIONS = [
   ...(['from', 'timeout', 'resources', 'network', 'command'] as const),
-  ...(['env', 'files', 'cwd', 'user', 'grade'] as const),
+  ...(['env', 'files', 'cwd', 'user', 'grade', 'quarantine'] as const),
 ]
 
 async function ownGrade(

@@ -10,8 +10,6 @@ export interface TaskOptions {
   readonly resources?: ResourcesInput
   /** Of every phase: none of the run's is left. */
   readonly network?: RunCreateInput['network']
-  /** What is put into requests of its sandboxes on their way out: `{ API_KEY: { from: 'openai', hosts: ['api.example.org'], tls: 'terminate' } }`. */
-  readonly secrets?: RunCreateInput['secrets']
   readonly command?: string | readonly string[]
   /** For its program alone; its grader doesn't see it. */
   readonly env?: Record<string, string>
@@ -19,6 +17,8 @@ export interface TaskOptions {
   readonly cwd?: string
   readonly user?: string
   readonly grade?: Partial<Pick<CommandGrade, 'run' | 'files' | 'clear' | 'env' | 'cwd' | 'user'>>
+  /** Why it is not to be run as it is: its rows have the outcome `task_invalid` with this as their cause, and it gets no sandbox. */
+  readonly quarantine?: string
 }
 
 /** A command that is an episode. */

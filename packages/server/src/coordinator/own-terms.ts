@@ -14,13 +14,17 @@ import type { RunMemory, TaskRequest } from './port.ts'
 import type { CommandGrade, Specification } from './specification.ts'
 
 /** What one episode's sandboxes are made of and what is run in them: the run's, with what its task has of its own. */
-export type Terms = Pick<
-  Specification,
-  'image' | 'memory' | 'resources' | 'network' | 'env' | 'workdir' | 'user' | 'grade' | 'program'
->
+export interface Terms
+  extends Pick<
+    Specification,
+    'image' | 'memory' | 'resources' | 'network' | 'env' | 'workdir' | 'user' | 'grade' | 'program'
+  > {
+  /** Why nothing is to be made or run. */
+  readonly quarantine?: string
+}
 
 /** What of them is the task's own, complete in itself. Stored with the task. */
-interface Own extends Partial<Pick<Terms, 'resources' | 'network'>> {
+interface Own extends Partial<Pick<Terms, 'resources' | 'network' | 'quarantine'>> {
   readonly start?: OwnStartPoint
   readonly program?: OwnCommand
   readonly grade?: OwnCommand
@@ -47,14 +51,16 @@ export async function taskTermsOf(
   task: TaskRequest,
   imageDigest: (image: string) => Promise<string | undefined>,
 ): Promise<TaskTerms | undefined> {
-  const { program, grade, timeout, resources, network, start } = task
-  if (!(program || grade || timeout || resources || network || start)) return undefined
+  const { program, grade, timeout, resources, network, start, quarantine } = task
+  if (!(program || grade || timeout || resources || network || start || quarantine))
+    return undefined
   refuseNeedless(specification, task)
   const own = {
     ...(await ownStart(specification, task, imageDigest)),
     ...(network ? { network } : {}),
     ...(program ? { program } : {}),
     ...(grade ? { grade } : {}),
+    ...(quarantine ? { quarantine } : {}),
   }
   const sizeBytes = Buffer.byteLength(JSON.stringify(own))
   if (sizeBytes > COORDINATOR_LIMITS.ownTermsBytes) {
@@ -76,7 +82,7 @@ export async function taskTermsOf(
 /** The terms of an episode. `stored`: what its task has of its own, as text. */
 export function termsOf(specification: Specification, stored: string | null): Terms {
   if (stored === null) return specification
-  const { start, resources, network, program, grade } = JSON.parse(stored) as Own
+  const { start, resources, network, program, grade, quarantine } = JSON.parse(stored) as Own
   const { program: runs, grade: grades } = specification
   const { memory: _, ...more } = specification
   return {
@@ -85,6 +91,7 @@ export function termsOf(specification: Specification, stored: string | null): Te
     ...(network ? { network } : {}),
     ...(runs ? { program: withOwn<ProgramSpec>(runs, program) } : {}),
     grade: grades?.kind === 'command' ? withOwn<CommandGrade>(grades, grade) : grades,
+    ...(quarantine ? { quarantine } : {}),
   }
 }
 

@@ -47,6 +47,11 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     const { episode, attempt, key } = effect
     try {
       const terms = termsOf(specification, await tasks.loadOwn(effect.own))
+      if (terms.quarantine !== undefined) {
+        const cause = `in quarantine: ${terms.quarantine}`
+        actor.post({ type: 'sandbox_failed', episode, attempt, fault: 'caller', cause })
+        return
+      }
       const sandbox = await node.acquire(
         {
           sandbox: sandboxId(record.id, effect),
