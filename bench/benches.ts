@@ -80,6 +80,12 @@ export const BENCHES: readonly NamedBench[] = [
     load: async () => (await import('./figures/ports.ts')).ports,
   },
   {
+    name: 'egress',
+    about:
+      'bytes between a sandbox and a host that its policy allows, against a client outside of one',
+    load: async () => (await import('./figures/egress.ts')).egress,
+  },
+  {
     name: 'memory',
     about: 'an idle sandbox with its world prepared, and an idle daemon',
     load: async () => (await import('./figures/memory.ts')).memory,

@@ -1,14 +1,12 @@
-import { once } from 'node:events'
-import { Agent, createServer, type RequestListener, request, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Agent } from 'node:http'
 import { Sandlot } from 'sandlot'
 import type { Bench } from '../bench.ts'
 import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
 import { interleave, timed } from '../interleave.ts'
+import { ask, plainServer } from '../plain-http.ts'
 
 const MB = 1_000_000
 const SIZE_BYTES = 64 * MB
-const PART = Buffer.alloc(256 * 1024, 'x')
 const REQUESTS = 500
 const CONNECTIONS = 16
 const PORT = 8_000
@@ -51,8 +49,7 @@ export const ports: Bench = async (context) => {
   sandbox.exec(['python3', '-c', SERVER], { signal: context.signal }).catch(() => {})
   await sandbox.ports.wait(PORT, { signal: context.signal })
   const ours = await sandbox.ports.url(PORT)
-  const reference = await plainServer()
-  context.scope.defer(() => void reference.server.close())
+  const reference = context.scope.use(await plainServer(SIZE_BYTES))
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   context.scope.defer(() => agent.destroy())
 
@@ -90,53 +87,6 @@ export const ports: Bench = async (context) => {
       note: 'growth of the daemon’s peak meanwhile',
     },
   ]
-}
-
-async function plainServer(): Promise<{ server: Server; url: string }> {
-  const listener: RequestListener = (incoming, outgoing) => {
-    if (incoming.url === '/large') {
-      outgoing.setHeader('content-length', SIZE_BYTES)
-      let left = SIZE_BYTES
-      const write = () => {
-        while (left > 0) {
-          const part = PART.subarray(0, left)
-          left -= part.length
-          if (!outgoing.write(part)) return void outgoing.once('drain', write)
-        }
-        outgoing.end()
-      }
-      return write()
-    }
-    incoming.resume().once('end', () => outgoing.end('ok'))
-  }
-  const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
-}
-
-/** One request, with a body of this size; the answer is read and thrown away. */
-function ask(agent: Agent, url: string, bodyBytes = 0): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const headers = bodyBytes > 0 ? { 'content-length': bodyBytes } : {}
-    const sent = request(url, { method: bodyBytes > 0 ? 'POST' : 'GET', agent, headers })
-    sent.on('error', reject)
-    sent.on('response', (answer) => {
-      if (answer.statusCode !== 200) reject(new Error(`${url} answered ${answer.statusCode}`))
-      answer.on('error', reject).on('end', () => resolve())
-      answer.resume()
-    })
-    let left = bodyBytes
-    const write = () => {
-      while (left > 0) {
-        const part = PART.subarray(0, left)
-        left -= part.length
-        if (!sent.write(part)) return void sent.once('drain', write)
-      }
-      sent.end()
-    }
-    write()
-  })
 }
 
 async function rate(work: () => Promise<void>): Promise<number> {

@@ -17,3 +17,8 @@ test('columns are aligned, without frames and without blanks at the end', () => 
 test('headings alone are a table too', () => {
   expect(formatTable(['A', 'B'], [])).toBe('A  B')
 })
+
+test('no cell commands the terminal', () => {
+  const [, row] = formatTable(['NAME'], [['a\u001b[2Jb\u0007\tc']]).split('\n')
+  expect(row).toBe('a\\x1b[2Jb\\x07\\x09c')
+})
