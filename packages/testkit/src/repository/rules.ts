@@ -15,7 +15,6 @@ const LINES_MAX = 300
 const LONGER: Readonly<Record<string, number>> = {
   'native/agent/src/transfers.rs': 420,
   'packages/protocol/src/errors.ts': 500,
-  'packages/protocol/src/routes.ts': 450,
 }
 
 const DRAWERS = /^(utils?|helpers|common|types|managers?|misc)$/
