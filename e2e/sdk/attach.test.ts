@@ -22,13 +22,16 @@ describe('a process that attaches to a run', () => {
         await until(() => by.size === 2)
         return { reward: 1, data: who }
       }
-    await using run = daemon.client().rollouts.map(tasksOf(20), episodeOf('first'), {
-      ...{ name: 'shared', from, concurrency: 8 },
+    await using run = daemon.client().rollouts.open('shared', episodeOf('first'), {
+      ...{ from, concurrency: 8 },
     })
     await run.created
     const second = await daemon
       .client()
       .rollouts.attach('shared', episodeOf('second'), { concurrency: 4 })
+    // Before, the first would take all places of the run, and leave none for the second.
+    await run.putMany(tasksOf(20))
+    await run.close()
     const [rows, same] = await Promise.all([run.wait(), second.wait()])
     expect(same).toEqual(rows)
     expect(rows.map(({ key }) => key).sort()).toEqual(
