@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type Agent, createServer, type RequestListener, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { timed } from './interleave.ts'
 
 const PART = Buffer.alloc(256 * 1024, 'x')
 
@@ -34,6 +35,14 @@ export async function plainServer(largeBytes: number): Promise<PlainServer> {
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return { port, url: `http://127.0.0.1:${port}/`, [Symbol.dispose]: () => void server.close() }
+}
+
+/** Megabytes a second in which `work` moves so many bytes. */
+export async function megabytesPerSecond(
+  bytes: number,
+  work: () => Promise<void>,
+): Promise<number> {
+  return bytes / 1_000_000 / ((await timed(work)) / 1_000)
 }
 
 /** One request, with a body of this size; the answer is read and thrown away. */

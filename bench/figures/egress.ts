@@ -2,8 +2,8 @@ import { Agent } from 'node:http'
 import { Sandlot } from 'sandlot'
 import type { Bench } from '../bench.ts'
 import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
-import { interleave, timed } from '../interleave.ts'
-import { ask, plainServer } from '../plain-http.ts'
+import { interleave } from '../interleave.ts'
+import { ask, megabytesPerSecond, plainServer } from '../plain-http.ts'
 
 const MB = 1_000_000
 const SIZE_BYTES = 64 * MB
@@ -50,7 +50,7 @@ export const egress: Bench = async (context) => {
     if (exitCode !== 0) throw new Error(`the client in the sandbox failed: ${stderr}`)
     return SIZE_BYTES / MB / Number(stdout)
   }
-  const plain = async (work: () => Promise<void>) => SIZE_BYTES / MB / ((await timed(work)) / 1_000)
+  const plain = (work: () => Promise<void>) => megabytesPerSecond(SIZE_BYTES, work)
 
   const samples = await interleave(
     context,

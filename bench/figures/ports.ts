@@ -3,7 +3,7 @@ import { Sandlot } from 'sandlot'
 import type { Bench } from '../bench.ts'
 import { BenchDaemon, daemonSetting } from '../daemon/daemon.ts'
 import { interleave, timed } from '../interleave.ts'
-import { ask, plainServer } from '../plain-http.ts'
+import { ask, megabytesPerSecond, plainServer } from '../plain-http.ts'
 
 const MB = 1_000_000
 const SIZE_BYTES = 64 * MB
@@ -89,8 +89,8 @@ export const ports: Bench = async (context) => {
   ]
 }
 
-async function rate(work: () => Promise<void>): Promise<number> {
-  return SIZE_BYTES / MB / ((await timed(work)) / 1_000)
+function rate(work: () => Promise<void>): Promise<number> {
+  return megabytesPerSecond(SIZE_BYTES, work)
 }
 
 async function requests(agent: Agent, url: string): Promise<number> {
