@@ -52,77 +52,94 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
     })
   }
 
-  const looked = (ms: number) => () => new Promise<void>((done) => setTimeout(done, ms))
-  const underWay = () => until('a command of the runtime is under way', () => commands().length > 0)
+  const waited = (ms: number) => new Promise<void>((done) => setTimeout(done, ms))
+  const owned = (count: number) =>
+    until('it is there', async () => (await given.daemon.ownedIds()).length === count)
 
-  /** The work of each phase, and the moment in it. */
-  const phases: Record<
-    string,
-    readonly [work: () => Promise<unknown>, moment: () => Promise<unknown>]
-  > = {
-    'a cold create': [() => stopped(create({ checkpointable: true })), underWay],
-    'a checkout': [() => stopped(create()), looked(5)],
-    'a command': [
-      async () => {
-        const sandbox = await create()
-        const { exitCode } = await sandbox.exec('sleep 1; exit 3')
-        expect(exitCode).toBe(3)
-        await sandbox.stop()
-      },
-      () => until('it runs', async () => (await given.daemon.ownedIds()).length === 2),
-    ],
-    'an upload': [
-      async () => {
-        const sandbox = await create()
-        const content = Buffer.alloc(64 * MIB, 'x')
-        await sandbox.files.write('/tmp/large', content)
-        expect((await sandbox.exec('stat -c %s /tmp/large')).stdout).toBe(`${64 * MIB}\n`)
-        await sandbox.stop()
-      },
-      () => until('it is there', async () => (await given.daemon.ownedIds()).length === 2),
-    ],
-    'a grader': [
-      async () => {
-        const name = `graded-${performance.now()}`
-        const run = given.client.rollouts.map([{ id: 'a' }], async () => {}, {
-          ...{ from: given.image, name, concurrency: 1 },
-          grade: { run: ['sh', '-c', 'sleep 1'] },
-        })
-        expect(await run.wait()).toMatchObject([{ outcome: 'graded', reward: 1 }])
-      },
-      () =>
-        until('it is graded', async () => {
-          const runs = await Array.fromAsync(given.client.rollouts.list())
-          return runs.some(({ counts }) => counts.grading > 0)
-        }),
-    ],
-    'a step of an image': [
-      () =>
-        given.client.images
-          .build(Image.fromId(given.image).run(`sleep 1; echo ${performance.now()} > /step`))
-          .catch((error) => expect(error).toMatchObject({ code: 'connection_lost' })),
-      () => until('it runs', async () => (await given.daemon.ownedIds()).length === 2),
-    ],
-    'a teardown': [
-      async () => {
-        const sandboxes = await Promise.all(Array.from({ length: 3 }, () => create()))
-        await Promise.all(sandboxes.map((sandbox) => sandbox.stop()))
-      },
-      () => until('they live', async () => (await given.daemon.ownedIds()).length === 4),
-    ],
+  /** The work of each phase. It says itself when the moment of the kill has come: nobody could miss it who looked. */
+  const phases: Record<string, (moment: () => void) => Promise<unknown>> = {
+    'a cold create': async (moment) => {
+      const creating = create({ checkpointable: true })
+      creating.catch(() => {})
+      await until('a command of the runtime is under way', () => commands().length > 0)
+      moment()
+      await stopped(creating)
+    },
+    'a checkout': async (moment) => {
+      const creating = create()
+      creating.catch(() => {})
+      await waited(5)
+      moment()
+      await stopped(creating)
+    },
+    'a command': async (moment) => {
+      const sandbox = await create()
+      const running = sandbox.exec('touch /begun; sleep 1; exit 3')
+      running.catch(() => {})
+      await until('it runs', async () =>
+        (await sandbox.files.list('/')).some(({ name }) => name === 'begun'),
+      )
+      moment()
+      expect((await running).exitCode).toBe(3)
+      await sandbox.stop()
+    },
+    'an upload': async (moment) => {
+      const sandbox = await create()
+      const content = Buffer.alloc(64 * MIB, 'x')
+      const writing = sandbox.files.write('/tmp/large', content)
+      writing.catch(() => {})
+      await waited(50)
+      moment()
+      await writing
+      expect((await sandbox.exec('stat -c %s /tmp/large')).stdout).toBe(`${64 * MIB}\n`)
+      await sandbox.stop()
+    },
+    'a grader': async (moment) => {
+      const name = `graded-${performance.now()}`
+      const run = given.client.rollouts.map([{ id: 'a' }], async () => {}, {
+        ...{ from: given.image, name, concurrency: 1 },
+        grade: { run: ['sh', '-c', 'sleep 2'] },
+      })
+      const graded = run.wait()
+      graded.catch(() => {})
+      await until('it is graded', async () => {
+        const runs = await Array.fromAsync(given.client.rollouts.list())
+        return runs.some(({ counts }) => counts.grading > 0)
+      })
+      moment()
+      expect(await graded).toMatchObject([{ outcome: 'graded', reward: 1 }])
+    },
+    'a step of an image': async (moment) => {
+      const step = Image.fromId(given.image).run(`sleep 2; echo ${performance.now()} > /step`)
+      const building = given.client.images
+        .build(step)
+        .catch((error) => expect(error).toMatchObject({ code: 'connection_lost' }))
+      await owned(2)
+      moment()
+      await building
+    },
+    'a teardown': async (moment) => {
+      const sandboxes = await Promise.all(Array.from({ length: 3 }, () => create()))
+      const stopping = Promise.all(sandboxes.map((sandbox) => sandbox.stop()))
+      stopping.catch(() => {})
+      await waited(5)
+      moment()
+      await stopping
+    },
   }
 
   test.each(Object.keys(phases))(
     'in the middle of %s leaves nothing, and what was asked for comes about',
     async (phase) => {
-      const [work, moment] = phases[phase] ?? []
-      if (!work || !moment) throw new Error(`no phase ${phase}`)
+      const work = phases[phase]
+      if (!work) throw new Error(`no phase ${phase}`)
       await using bystander = await create()
       await bystander.files.write('/kept', 'kept')
-      const working = work()
-      // It is waited for below.
-      working.catch(() => {})
-      await moment()
+      const moment = Promise.withResolvers<void>()
+      const working = work(moment.resolve)
+      // It is waited for below, where it hasn't failed before the kill.
+      working.catch(moment.reject)
+      await moment.promise
       await killEverything()
       await restart()
       await working
@@ -146,7 +163,7 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
     const starting = create({ checkpointable: true }).catch((error) => {
       expect(error).toMatchObject({ code: 'create_failed', retry: true })
     })
-    await underWay()
+    await until('a command of the runtime is under way', () => commands().length > 0)
     end(commands())
     await (await starting)?.stop()
     await stopped(create({ checkpointable: true }))
