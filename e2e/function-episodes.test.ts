@@ -83,10 +83,7 @@ await story('episodes that are functions', { pool: 2 }, (given) => {
     const slow = Array.from({ length: 10 }, (_, n) => `slow-${n}`)
     const f = client.fn<Episodes, 'episode'>(url, { export: 'episode', concurrency: 2 })
     const grade = { run: client.fn<Episodes, 'grade'>(url, { export: 'grade' }) }
-    // Of a sandbox that was being ended when its daemon was killed nobody can say that it lived: its attempt is made again.
-    const retry = { infra: 2 }
-    const played = client.rollouts.map(tasks(...slow), f, { ...options('alone'), grade, retry })
-    await played.submitted
+    await client.rollouts.map(tasks(...slow), f, { ...options('alone'), grade }).submitted
     await client.close()
     const run = await given.client.rollouts.get('alone')
     const [first] = await until('a container at work', async () => {

@@ -1,7 +1,7 @@
 import type { Flag, SandboxOrigin } from '@sandlot/protocol'
 import type { PinnedImage, Sandbox, SandboxNetwork } from '@sandlot/runtime'
 import type { NetworkJournal } from './network-journal.ts'
-import type { OwnershipRecord } from './ownership.ts'
+import type { OwnershipRecord, Stop } from './ownership.ts'
 import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
 import type { TakenRoom } from './room.ts'
 
@@ -47,14 +47,6 @@ const SHOWN: Readonly<Record<EntryState, NodeSandbox['state']>> = {
   resuming: 'paused',
   stopping: 'stopping',
   ended: 'stopping',
-}
-
-/** Why somebody ends a sandbox. */
-export interface Stop {
-  readonly kind: 'stopped' | 'expired' | 'shutdown' | 'lost'
-  readonly detail: string
-  /** Its owner did not ask for it, and has to be told. */
-  readonly untold?: boolean
 }
 
 export class Entry {
@@ -225,6 +217,7 @@ export class Entry {
       meteredFromMs: ___________,
       model: ____________,
       reachesApi: _____________,
+      stop: ______________,
       ...told
     } = rest
     return {

@@ -9,6 +9,9 @@ import { z } from 'zod'
 import { encodeJson } from '../json.ts'
 import { kvRecords } from '../kv-records.ts'
 
+/** What somebody's end of a sandbox can be. */
+const STOP_KINDS = ['stopped', 'expired', 'shutdown', 'lost'] as const
+
 const texts = z.record(z.string(), z.string())
 
 /** Who wants a sandbox, and what it was made of: `kv sandbox/<id>`. */
@@ -56,10 +59,21 @@ export const ownershipRecord = z.object({
   unready: z.literal(true).exactOptional(),
   /** How long it was paused in all, before that. */
   pausedMs: z.number().exactOptional(),
+  /** It is being ended, and why: found dead it was not lost, and found alive it is ended. */
+  stop: z
+    .object({
+      kind: z.enum(STOP_KINDS),
+      detail: z.string(),
+      untold: z.boolean().exactOptional(),
+    })
+    .exactOptional(),
   /** Where its streams can be reached. */
   endpoint: z.string(),
 })
 export type OwnershipRecord = z.infer<typeof ownershipRecord>
+
+/** Why somebody ends a sandbox; `untold` where its owner did not ask for it, and has to be told. */
+export type Stop = NonNullable<OwnershipRecord['stop']>
 
 export const OWNERSHIP_PREFIX = 'sandbox/'
 

@@ -1,12 +1,15 @@
+import type { Fate } from '@sandlot/runtime'
 import { settlePause } from '../usage/settle-pause.ts'
 import { endedOf, NO_USAGE, neverRan } from './ended.ts'
 import { endsWithDaemon } from './owners.ts'
+import type { OwnershipRecord } from './ownership.ts'
 import type { NodeParts, NodeSandboxes } from './sandboxes.ts'
+import { stopFirmly } from './stop-firmly.ts'
 
 export interface Recovered {
   /** Found alive, and still wanted. */
   readonly adopted: number
-  /** Found alive, and wanted by nobody, by a build or a function that ended with its daemon, or never given to anybody: ended. */
+  /** Found alive, and wanted by nobody, to be ended already, of a build or a function that ended with its daemon, or never given to anybody: ended. */
   readonly stopped: number
   /** Wanted, and dead: their endings are recorded. */
   readonly dead: number
@@ -32,7 +35,10 @@ export async function recoverNode(
   for (const sandbox of found.adopted) {
     const record = records.get(sandbox.id)
     records.delete(sandbox.id)
-    if (record && (endsWithDaemon(record.owner) || record.unready)) {
+    if (record?.stop) {
+      await recordEnd(parts, record, await stopFirmly(sandbox, parts))
+      stopped += 1
+    } else if (record && (endsWithDaemon(record.owner) || record.unready)) {
       await driver.stop(sandbox, wait)
       await meter.foundDead(record, NO_USAGE)
       await ownership.remove(record.sandbox)
@@ -55,24 +61,39 @@ export async function recoverNode(
   const mine = [...records.values()].filter((record) => record.node === node)
   const paused = new Set<string>()
   for (const record of mine) {
-    if (record.pausedAtMs !== undefined && (await checkpoints.has(record.sandbox))) {
+    const { pausedAtMs, stop } = record
+    if (pausedAtMs !== undefined && !stop && (await checkpoints.has(record.sandbox))) {
       const settled = await settlePause(parts, record)
       sandboxes.adoptPaused(settled, await images.pin(record.image).catch(() => undefined))
       paused.add(record.sandbox)
       continue
     }
-    const fate = fates.get(record.sandbox)
-    const atMs = clock.now()
-    const detail = 'it did not survive while no daemon was there'
-    const { cpuMs } = fate?.usage ?? NO_USAGE
-    const used = { cpuMs, networkBytes: record.networkBytes ?? 0 }
-    const metered = await meter.foundDead(record, used)
-    const ended = fate
-      ? endedOf(record, { fate, flags: [], diskBytes: 0, metered, atMs })
-      : neverRan(record, { stop: { kind: 'lost', detail }, metered, atMs })
-    await endings.record({ ended, record, ...(fate ? {} : { traceless: true }) })
-    await ownership.remove(record.sandbox)
+    await recordEnd(parts, record, fates.get(record.sandbox))
   }
   await checkpoints.sweep(paused)
   return { adopted, stopped, dead: mine.length - paused.size, paused: paused.size }
 }
+
+/** Records how one ended that an earlier daemon had; without a fate where nothing of it was found. */
+async function recordEnd(
+  { meter, endings, ownership, clock }: NodeParts,
+  record: OwnershipRecord,
+  found: Fate | undefined,
+): Promise<void> {
+  const { stop } = record
+  const atMs = clock.now()
+  const { cpuMs } = found?.usage ?? NO_USAGE
+  const metered = await meter.foundDead(record, { cpuMs, networkBytes: record.networkBytes ?? 0 })
+  const ended = found
+    ? endedOf(record, {
+        // Its memory may have ended it before; else what was asked for came about.
+        fate: stop && found.kind === 'lost' ? { ...found, kind: 'stopped' } : found,
+        ...{ stop, flags: [], diskBytes: 0, metered, atMs },
+      })
+    : neverRan(record, { stop: stop ?? GONE, metered, atMs })
+  const traceless = !found && !stop
+  await endings.record({ ended, record, ...(traceless ? { traceless } : {}) })
+  await ownership.remove(record.sandbox)
+}
+
+const GONE = { kind: 'lost', detail: 'it did not survive while no daemon was there' } as const

@@ -12,19 +12,20 @@ import { creationError } from './creation-error.ts'
 import { draftOf } from './draft.ts'
 import { endedOf, NO_USAGE, neverRan } from './ended.ts'
 import type { Endings } from './endings.ts'
-import { Entry, type Stop } from './entry.ts'
+import { Entry } from './entry.ts'
 import { lastLook } from './last-look.ts'
 import { goneError, type Lent, lend } from './lend.ts'
 import { lendGpus } from './lend-gpus.ts'
 import { SandboxMemory } from './memory.ts'
 import { closeJournal, type NetworkParts, reopenNetwork } from './networks.ts'
 import type { News } from './news.ts'
-import type { OwnershipRecord } from './ownership.ts'
+import type { OwnershipRecord, Stop } from './ownership.ts'
 import type { AcquireRequest, SandboxEnded } from './port.ts'
 import { putOver } from './put-over.ts'
 import type { Room } from './room.ts'
 import type { Starter } from './start.ts'
 import { stopFirmly } from './stop-firmly.ts'
+import { writeStop } from './write-stop.ts'
 
 export interface NodeParts extends NetworkParts {
   readonly node: string
@@ -214,7 +215,10 @@ export class NodeSandboxes {
   /** Ends what runs, and records how it ended. Also for one that died alone: the driver removes what it left. */
   async #stop(entry: Entry): Promise<void> {
     const sandbox = entry.sandbox as Sandbox
-    const diskBytes = await lastLook(this.#parts, entry, sandbox)
+    const [diskBytes] = await Promise.all([
+      lastLook(this.#parts, entry, sandbox),
+      writeStop(this.#parts, entry),
+    ])
     const fate = await stopFirmly(sandbox, this.#parts)
     await this.#finish(entry, fate, diskBytes)
   }
@@ -222,6 +226,7 @@ export class NodeSandboxes {
   /** Nothing of it is in the machine. */
   async #endPaused(entry: Entry): Promise<void> {
     const { checkpoints, log } = this.#parts
+    await writeStop(this.#parts, entry)
     await checkpoints.remove(entry.id).catch((error) => {
       log.error({ err: error, sandbox: entry.id }, 'the memory of a sandbox stays on disk')
     })
