@@ -28,7 +28,7 @@ export function verdictsOf(
   const byKey = Map.groupBy(rows, ({ key }) => key)
   for (const task of tasks) {
     for (const row of byKey.get(task.id) ?? []) {
-      const truth = wasKilled(row, killed) ? LOST : truthOf(task)
+      const truth = lostTruth(row, killed) ?? truthOf(task)
       const reported = told(row)
       const line = matrix.get(truth) ?? new Map<string, number>()
       matrix.set(truth, line.set(reported, (line.get(reported) ?? 0) + 1))
@@ -50,12 +50,20 @@ export function verdictsOf(
   }
 }
 
-const LOST = 'infra_lost null'
+/** Outcomes of an attempt that lost its sandbox: in the agent's part, and while it was graded. */
+const LOSSES: readonly (string | null)[] = ['infra_lost', 'grade_error']
 
-/** Of one whose every try was ended from outside, until none was left, that is the truth, whatever it does. */
-function wasKilled({ attempts }: Row, killed: ReadonlySet<string>): boolean {
-  const lost = attempts.filter(({ outcome }) => outcome === 'infra_lost')
-  return lost.length > INFRA_RETRIES && lost.every(({ sandbox }) => killed.has(sandbox ?? ''))
+/**
+ * Of one whose tries were ended from outside until none was left that is the truth, whatever it does: no reward, for what its last try
+ * was lost in. Undefined where it had another one.
+ */
+function lostTruth({ attempts }: Row, killed: ReadonlySet<string>): string | undefined {
+  const ended = attempts.filter(
+    ({ outcome, sandbox }) => LOSSES.includes(outcome) && killed.has(sandbox ?? ''),
+  )
+  const last = attempts.at(-1)
+  if (!last || last !== ended.at(-1) || ended.length <= INFRA_RETRIES) return undefined
+  return `${last.outcome} null`
 }
 
 /** `graded 1`. */
