@@ -23,6 +23,7 @@ export type {
 } from './bus.ts'
 export type { BusFaults } from './bus-delivery.ts'
 export { type Clock, systemClock } from './clock.ts'
+export { type Deadline, deadline } from './deadline.ts'
 export type { Engine } from './engine.ts'
 export {
   ENGINE_ERRORS,
@@ -64,6 +65,7 @@ export type {
   StreamInfo,
   TailOptions,
 } from './log.ts'
+export { onAbort } from './on-abort.ts'
 export type {
   Lease,
   LeaseOptions,

@@ -1,3 +1,4 @@
+import { deadline } from '@sandlot/engine'
 import { GuestError, type RuntimeDriver } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
@@ -26,9 +27,9 @@ async function open(
 ): Promise<void> {
   const { sandbox } = entry
   if (!sandbox) return
-  const signal = AbortSignal.timeout(SERVER_LIMITS.gradeWorldMs)
+  using late = deadline(SERVER_LIMITS.gradeWorldMs)
   try {
-    await driver.openGradeWorld(sandbox, grade, { signal })
+    await driver.openGradeWorld(sandbox, grade, late)
   } catch (error) {
     // It was opened before, and the answer was lost.
     if (!(error instanceof GuestError && error.code === 'exists')) throw error

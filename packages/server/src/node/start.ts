@@ -1,3 +1,4 @@
+import { deadline } from '@sandlot/engine'
 import { isOpenNetwork, type Resources, type SandboxOrigin } from '@sandlot/protocol'
 import {
   type Blank,
@@ -45,8 +46,8 @@ export async function startSandbox(
   memory?: SavedMemory,
 ): Promise<Started> {
   const transferMs = memory ? memoryTransferMs(spec.limits) : 0
-  const late = AbortSignal.timeout(SERVER_LIMITS.createMs + transferMs)
-  const signal = AbortSignal.any([aborted, late])
+  using late = deadline(SERVER_LIMITS.createMs + transferMs, aborted)
+  const { signal } = late
   if (memory) return await fromMemory(starter, spec, memory, signal)
   const isOfItsOwn = spec.checkpointable || spec.network || spec.gpus
   const blank = isOfItsOwn ? undefined : starter.pool.take(spec)

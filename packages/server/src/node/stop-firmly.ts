@@ -1,3 +1,4 @@
+import { deadline } from '@sandlot/engine'
 import type { Fate, RuntimeDriver, Sandbox } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../limits.ts'
@@ -9,7 +10,8 @@ export async function stopFirmly(
 ): Promise<Fate> {
   for (let tries = 1; ; tries++) {
     try {
-      return await driver.stop(sandbox, { signal: AbortSignal.timeout(SERVER_LIMITS.stopMs) })
+      using late = deadline(SERVER_LIMITS.stopMs)
+      return await driver.stop(sandbox, late)
     } catch (error) {
       log.error({ err: error, sandbox: sandbox.id, tries }, 'a sandbox could not be stopped')
       if (tries < SERVER_LIMITS.stopTries) continue

@@ -1,4 +1,5 @@
 /** Waits that end before the work does: the work goes on, and its failure is nobody's. */
+import { onAbort } from '@sandlot/engine'
 import type { NodeWait } from './port.ts'
 
 /** Rejects with the signal's reason. */
@@ -35,25 +36,4 @@ export function waitSignal(wait: NodeWait | undefined): AbortSignal | undefined 
   if (wait?.timeoutMs === undefined) return wait?.signal
   const timeout = AbortSignal.timeout(wait.timeoutMs)
   return wait.signal ? AbortSignal.any([wait.signal, timeout]) : timeout
-}
-
-/**
- * Those who wait for each signal. Thousands wait for a coordinator's one, and a signal goes through all its listeners
- * for each that comes or goes.
- */
-const waiting = new WeakMap<AbortSignal, Set<() => void>>()
-
-function onAbort(signal: AbortSignal, call: () => void): () => void {
-  let calls = waiting.get(signal)
-  if (!calls) {
-    const all = new Set<() => void>()
-    calls = all
-    waiting.set(signal, all)
-    const callAll = () => {
-      for (const each of all) each()
-    }
-    signal.addEventListener('abort', callAll, { once: true })
-  }
-  calls.add(call)
-  return () => calls.delete(call)
 }

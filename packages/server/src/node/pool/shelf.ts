@@ -1,4 +1,4 @@
-import type { Clock } from '@sandlot/engine'
+import { type Clock, deadline } from '@sandlot/engine'
 import type { Blank, RuntimeDriver } from '@sandlot/runtime'
 import type { Logger } from 'pino'
 import { SERVER_LIMITS } from '../../limits.ts'
@@ -153,9 +153,9 @@ export class Shelf<Kit = unknown, Wanted = unknown> {
   async #start(kit: Kit, signal: AbortSignal): Promise<void> {
     const { stock, creations, demand, log, what } = this.#options
     try {
-      const within = () => {
-        const deadline = AbortSignal.timeout(SERVER_LIMITS.createMs)
-        return this.#options.start(kit, AbortSignal.any([signal, deadline]))
+      const within = async () => {
+        using late = deadline(SERVER_LIMITS.createMs, signal)
+        return await this.#options.start(kit, late.signal)
       }
       const blank = await creations.run('ahead', within, signal)
       if (signal.aborted) return this.#end(blank)
