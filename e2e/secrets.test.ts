@@ -56,6 +56,20 @@ for n in range(2):
     except Exception as e: print(repr(e), getattr(e, 'read', lambda: b'')())
 `)
 
+/** Opens a tunnel to the host, and TLS in it for each of the names. */
+const askFor = (host: string, names: readonly string[]) =>
+  python(`
+import socket, ssl
+context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+for name in ${JSON.stringify(names)}:
+    s = socket.create_connection(('127.0.0.1', 61080), 20)
+    s.sendall(b'CONNECT ${host} HTTP/1.1\\r\\n\\r\\n')
+    while not s.recv(1000).endswith(b'\\r\\n\\r\\n'): pass
+    try:
+        s = context.wrap_socket(s, server_hostname=name or None)
+        s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n'); print(name, s.recv(1000).split(b'\\r\\n')[0].decode())
+    except ssl.SSLError as e: print(name, e)`)
+
 async function said(sandbox: Sandbox, script: string | readonly string[]): Promise<string> {
   const { stdout, stderr } = await sandbox.exec(script)
   return stdout + stderr
@@ -117,6 +131,19 @@ await story('secrets of a sandbox', { pool: 1, environment }, (at) => {
     expect(log.map(({ kind }) => kind)).toEqual([
       ...['policy', 'opened', 'closed', 'opened', 'closed', 'policy', 'refused', 'refused'],
     ])
+  })
+
+  test('TLS in a tunnel for another name than the tunnel’s is cut off, and told', async () => {
+    const target = (secure as string).replace('127.0.0.1', 'localhost')
+    const allow = [target, secure as string]
+    await using sandbox = await at.client.sandboxes.create({ from: at.image, network: { allow } })
+    const answers = await said(sandbox, askFor(target, ['localhost', 'evil.example', '']))
+    expect(answers).toMatch(
+      /^localhost HTTP\/1.1 200 OK\nevil.example .*UNRECOGNIZED_NAME.*\n HTTP\/1.1 200 OK\n$/i,
+    )
+    const log = await Array.fromAsync(sandbox.network.log())
+    const refused = log.filter((entry) => entry.kind === 'refused')
+    expect(refused).toMatchObject([{ target, protocol: 'connect', reason: 'other_server' }])
   })
 
   test('where a process inside has the port, a network that comes later is refused by name', async () => {

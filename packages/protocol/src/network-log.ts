@@ -10,8 +10,10 @@ export const NETWORK_REFUSALS = [
   'not_allowed',
   /** The policy allows the name, and it leads to an address that no name may lead to. */
   'private_address',
-  /** What is spoken in a tunnel names another host than the tunnel. */
+  /** A request in a tunnel whose TLS the daemon ends is for another host than the tunnel. */
   'other_name',
+  /** TLS in a tunnel begins for another server than the tunnel is to, or can't be read. */
+  'other_server',
   /** `limits.connections`. */
   'limit',
   /** `limits.connectionsPerMinute`. */

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { answerOf } from './answer-of.ts'
+import { answerOf, answerText } from './answer-of.ts'
 import type { RelayCalls } from './connection.ts'
 import { headersOf } from './hop-headers.ts'
 import { parseTarget, type Target } from './host.ts'
@@ -57,12 +57,7 @@ async function tunnel(
       inner.write('HTTP/1.1 200 Connection established\r\n\r\n')
     })
   } catch (error) {
-    const { status, reason, text } = answerOf(error)
-    const length = Buffer.byteLength(text)
-    inner.end(
-      `HTTP/1.1 ${status} ${reason}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
-        `Content-Length: ${length}\r\nConnection: close\r\n\r\n${text}`,
-    )
+    inner.end(answerText(error))
     // Until the client leaves too.
     inner.resume()
     release()

@@ -31,6 +31,9 @@ export const NETWORK_LIMITS = {
   requestMs: 60_000,
   /** Nothing moved on a connection in either direction. */
   idleMs: 600_000,
+  /** The hello of TLS in a tunnel, with what may come before it, and records that it may be cut into. */
+  helloBytes: 2 ** 16,
+  helloRecords: 16,
   /** One name of a target. */
   nameLength: 253,
   /** Addresses of one name that are looked at. */

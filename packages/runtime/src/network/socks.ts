@@ -18,6 +18,7 @@ const ANSWERS: Readonly<Record<RefusalKind | 'done' | 'command' | 'address', num
   not_allowed: 2,
   private_address: 2,
   other_name: 2,
+  other_server: 2,
   bytes_limit: 2,
   rate_limit: 1,
   secret: 1,

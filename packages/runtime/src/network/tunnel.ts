@@ -1,7 +1,9 @@
 import type { Duplex } from 'node:stream'
 import type { RelayCalls, RelayProtocol } from './connection.ts'
 import type { Target } from './host.ts'
+import { joinConnections } from './join.ts'
 import { secureOuter, terminate } from './secrets/terminate.ts'
+import { joinNamed } from './tls/named-tunnel.ts'
 
 export interface Tunnel {
   readonly target: Target
@@ -18,39 +20,17 @@ export async function join(calls: RelayCalls, tunnel: Tunnel, begin: () => void)
   const { secrets } = calls
   const used = new Set<string>()
   const raw = await calls.open(target, inner, protocol, used)
+  const onRefused = (error: unknown) => calls.refuse(protocol, { target, error })
   if (!secrets?.terminates(target)) {
     begin()
-    return joinConnections(inner, raw)
+    if (target.isAddress) joinConnections(inner, raw)
+    else joinNamed({ target, inner, outer: raw, onRefused })
+    return
   }
-  const onRefused = (error: unknown) => calls.refuse(protocol, { target, error })
   const outer = await secureOuter(raw, target, secrets).catch((error) => {
     onRefused(error)
     throw error
   })
   begin()
   await terminate({ target, inner, outer, secrets, onRefused, used })
-}
-
-/**
- * Joins two connections until both directions have ended or one of the two is gone. An end of one direction is passed on and leaves
- * the other as it is.
- */
-export function joinConnections(one: Duplex, other: Duplex): void {
-  one.pipe(other)
-  other.pipe(one)
-  endTogether(one, other)
-}
-
-/** When one is destroyed, so is the other. */
-function endTogether(one: Duplex, other: Duplex): void {
-  for (const [from, to] of [
-    [one, other],
-    [other, one],
-  ] as const) {
-    from.on('error', () => to.destroy())
-    from.on('close', () => {
-      // After its own end the other side may still have something to take.
-      if (!from.readableEnded || !from.writableFinished) to.destroy()
-    })
-  }
 }

@@ -2,12 +2,19 @@
 import { once } from 'node:events'
 import { createServer as httpServer, type IncomingMessage, type Server } from 'node:http'
 import { createServer as httpsServer } from 'node:https'
-import { connect as connectTcp, createServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect, type TLSSocket } from 'node:tls'
 import { type SecretUsesInput, secretUses } from '@sandlot/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { connectBy, listening, readAll, readExactly, relayBed } from '../testing/relay-bed.ts'
+import {
+  connectBy,
+  listening,
+  readAll,
+  readExactly,
+  relayBed,
+  throughTcp,
+} from '../testing/relay-bed.ts'
 import { Authority } from './authority.ts'
 import { issueFor, makeAuthority } from './certificate.ts'
 import { activeSecrets, RelaySecrets } from './relay-secrets.ts'
@@ -46,6 +53,20 @@ beforeAll(async () => {
       response.end('secure says hello')
     }),
   )
+  secure.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    const { method = '', url = '', headers } = request
+    seen.push({ method, url, headers, body: '' })
+    const { authorization = '' } = headers
+    if (url === '/refused') {
+      socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 5\r\n\r\nnever')
+      return
+    }
+    socket.write(
+      `HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: websocket\r\nX-Echo: ${authorization}\r\n\r\nfirst `,
+    )
+    socket.write(String(head).toUpperCase())
+    socket.on('data', (bytes) => socket.write(String(bytes).toUpperCase()))
+  })
   own = new Authority(await makeAuthority('of tests', Date.now()), () => Date.now())
 })
 afterAll(() => {
@@ -75,18 +96,6 @@ async function ask(
   const lines = Object.entries({ Host: host, Connection: 'close', ...headers })
   stream.write(`GET ${path} HTTP/1.1\r\n${lines.map(([k, v]) => `${k}: ${v}\r\n`).join('')}\r\n`)
   return await readAll(stream)
-}
-
-/** A socket of the kernel in the place of a stream, as a client inside has it. */
-async function throughTcp(inside: Duplex): Promise<Socket> {
-  const server = await listening(createServer())
-  const socket = connectTcp(server.port, '127.0.0.1')
-  const [other] = (await once(server, 'connection')) as [Socket]
-  server.close()
-  other.on('error', () => inside.destroy())
-  inside.on('error', () => other.destroy())
-  other.pipe(inside).pipe(other)
-  return socket
 }
 
 /** TLS through a tunnel, as a client inside does it. */
@@ -189,6 +198,50 @@ test('several requests go over one connection, bodies untouched', async () => {
   }
   expect(bed.news).toHaveLength(1)
   tls.destroy()
+})
+
+const WEBSOCKET = (path: string, host = `api.example:${secure.port}`) =>
+  `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n` +
+  `Sec-WebSocket-Key: abc\r\nAuthorization: Bearer ${PLACEHOLDER}\r\n\r\n`
+
+test('a WebSocket has the secret in its request, then bytes go both ways', async () => {
+  const bed = bedOf(TERMINATED())
+  const { tls } = await secureTunnel(bed)
+  tls.write(`${WEBSOCKET('/socket')}early `)
+  await expect.poll(() => seen.at(-1)?.url).toBe('/socket')
+  let answer = ''
+  tls.on('data', (part) => {
+    answer += part
+  })
+  await expect.poll(() => answer).toMatch(/^HTTP\/1.1 101 [\s\S]*\r\n\r\nfirst EARLY $/)
+  tls.write('late ')
+  await expect.poll(() => answer).toMatch(/EARLY LATE $/)
+  tls.destroy()
+  expect(answer).toContain(`X-Echo: Bearer ${PLACEHOLDER}\r\n`)
+  expect(seen.at(-1)?.headers).toMatchObject({
+    ...{ connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-key': 'abc' },
+    authorization: `Bearer ${VALUE}`,
+  })
+  expect(await bed.news[0]?.opened?.closed).toMatchObject({ secrets: ['API_KEY'] })
+})
+
+test('a WebSocket that the host refuses, or that is for another host, is told so', async () => {
+  const bed = bedOf(TERMINATED())
+  const { tls } = await secureTunnel(bed)
+  tls.write(WEBSOCKET('/refused'))
+  expect(await readAll(tls)).toMatch(/^HTTP\/1.1 401 Unauthorized\r\n[\s\S]*\r\n\r\nnever$/)
+  const before = seen.length
+  const again = await secureTunnel(bed)
+  again.tls.write(WEBSOCKET('/', 'evil.example'))
+  expect(await readAll(again.tls)).toMatch(/^HTTP\/1.1 403 [\s\S]*the request is for "evil/)
+  expect(seen).toHaveLength(before)
+})
+
+test('any other protocol that is asked for is overlooked', async () => {
+  const { tls } = await secureTunnel(bedOf(TERMINATED()))
+  const host = `api.example:${secure.port}`
+  const headers = { Connection: 'close, Upgrade, HTTP2-Settings', Upgrade: 'h2c' }
+  expect(await ask(tls, { host, headers })).toMatch(/^HTTP\/1.1 200 OK[\s\S]*secure says hello/)
 })
 
 test('a request for another host inside the TLS is refused, and told', async () => {

@@ -1,13 +1,14 @@
 import { Agent, createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect, TLSSocket } from 'node:tls'
-import { answerOf } from '../answer-of.ts'
+import { answerOf, answerText } from '../answer-of.ts'
 import { headersOf } from '../hop-headers.ts'
 import { formatTarget, parseTarget, type Target } from '../host.ts'
 import { NETWORK_LIMITS } from '../limits.ts'
 import { passRequest } from '../pass-request.ts'
 import { Refusal } from '../refusal.ts'
-import type { RelaySecrets } from './relay-secrets.ts'
+import { passUpgrade, type Upgrade, wantsUpgrade } from './pass-upgrade.ts'
+import type { Filled, RelaySecrets } from './relay-secrets.ts'
 
 const ALPN = ['http/1.1']
 
@@ -78,11 +79,12 @@ export async function terminate(terminated: Terminated): Promise<void> {
     taken = true
     return outer
   }
-  const server = createServer((request, response) => {
-    void answer(request, response, { ...terminated, agent })
+  const asked = { ...terminated, agent }
+  const server = createServer({ shouldUpgradeCallback: wantsUpgrade }, (request, response) => {
+    void answer(request, response, asked)
   })
-  server.on('upgrade', (_request, upgraded) => {
-    upgraded.end('HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  server.on('upgrade', (request, connection, head) => {
+    void upgrade(request, { connection, head }, asked)
   })
   server.on('clientError', (_error, broken) => void broken.destroy())
   socket.on('close', () => outer.destroy())
@@ -99,30 +101,54 @@ export async function terminate(terminated: Terminated): Promise<void> {
   })
 }
 
+type Asked = Terminated & { readonly agent: Agent }
+
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { target, secrets, used, agent, onRefused }: Terminated & { readonly agent: Agent },
+  asked: Asked,
 ): Promise<void> {
   response.on('error', () => response.destroy())
   try {
-    const host = request.headers.host ?? ''
-    const asked = parseTarget(host, target.port)
-    if (asked?.host !== target.host || asked.port !== target.port) {
-      throw new Refusal(
-        'other_name',
-        `the connection is with ${formatTarget(target)}, and the request is for ${JSON.stringify(host.slice(0, 100))}: connect to that host`,
-      )
-    }
-    const path = request.url ?? '/'
-    const filled = await secrets.fill(target, { path, headers: headersOf(request) }, 'tls')
-    for (const variable of filled.used) used.add(variable)
-    const headers = [...filled.headers, 'Host', host]
-    passRequest(request, response, { ...filled, headers, agent })
+    passRequest(request, response, { ...(await onward(request, asked)), agent: asked.agent })
   } catch (error) {
-    onRefused(error)
+    asked.onRefused(error)
     const { status, reason, text } = answerOf(error)
     response.writeHead(status, reason, { 'content-type': 'text/plain', connection: 'close' })
     response.end(text)
   }
+}
+
+async function upgrade(
+  request: IncomingMessage,
+  came: Pick<Upgrade, 'connection' | 'head'>,
+  asked: Asked,
+): Promise<void> {
+  const { connection } = came
+  connection.on('error', () => connection.destroy())
+  try {
+    passUpgrade({ ...came, ...(await onward(request, asked)), request, agent: asked.agent })
+  } catch (error) {
+    asked.onRefused(error)
+    connection.end(answerText(error))
+  }
+}
+
+/** The request as the host gets it. Rejects with a `Refusal`. */
+async function onward(
+  request: IncomingMessage,
+  { target, secrets, used }: Terminated,
+): Promise<Filled> {
+  const host = request.headers.host ?? ''
+  const named = parseTarget(host, target.port)
+  if (named?.host !== target.host || named.port !== target.port) {
+    throw new Refusal(
+      'other_name',
+      `the connection is with ${formatTarget(target)}, and the request is for ${JSON.stringify(host.slice(0, 100))}: connect to that host`,
+    )
+  }
+  const path = request.url ?? '/'
+  const filled = await secrets.fill(target, { path, headers: headersOf(request) }, 'tls')
+  for (const variable of filled.used) used.add(variable)
+  return { ...filled, headers: [...filled.headers, 'Host', host] }
 }

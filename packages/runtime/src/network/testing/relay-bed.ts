@@ -1,6 +1,6 @@
 /** For tests of the relay: a server of this machine, and a relay whose resolver says what the test wants. */
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { NetworkPolicy } from '@sandlot/protocol'
 import { connectionPair } from '../../fake/connection-pair.ts'
@@ -80,6 +80,18 @@ export async function listening<T extends Server>(server: T): Promise<T & { port
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return Object.assign(server, { port: (server.address() as { port: number }).port })
+}
+
+/** A socket of the kernel in the place of a stream, as a client inside has it. */
+export async function throughTcp(inside: Duplex): Promise<Socket> {
+  const server = await listening(createServer())
+  const socket = connect(server.port, '127.0.0.1')
+  const [other] = (await once(server, 'connection')) as [Socket]
+  server.close()
+  other.on('error', () => inside.destroy())
+  inside.on('error', () => other.destroy())
+  other.pipe(inside).pipe(other)
+  return socket
 }
 
 /** Says back in capital letters what it hears; ends when the other side ends. */
