@@ -8,7 +8,8 @@
 //! - **running**: a reader that is attached in mode `stream` and doesn't read holds the command up.
 //! - **draining**: as running, but only the bytes that were there when it ended are read.
 //!
-//! One that runs at a terminal has it as stdin and stdout, and no stderr. With its end the terminal hangs up on what it left.
+//! One that runs at a terminal has it as stdin and stdout, and no stderr. What it left then runs on: gVisor sends it no SIGHUP, and
+//! nobody reads the terminal any more.
 //!
 //! - **ended**: result and output are kept for readers until they are forgotten. What the command left
 //!   behind may still hold its pipes: these bytes are thrown away, slowly, so that nothing of it hangs.

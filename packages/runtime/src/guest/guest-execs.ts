@@ -61,8 +61,9 @@ export interface ExecSpec {
   readonly user?: string
   /**
    * It runs at a terminal of this size: a session of its own that the terminal controls. All its output is `stdout`; what is typed
-   * is written to `stdin` by whoever reads it, also after an attach, and `stdin.end()` means nothing. When the command ends the
-   * terminal hangs up on what it left. With `stdin: true` and mode `stream`; `unsupported` by an agent from before there were any.
+   * is written to `stdin` by whoever reads it, also after an attach, and `stdin.end()` means nothing. What the command
+   * left runs on when it ends, without a SIGHUP, and nobody reads the terminal any more. With `stdin: true` and mode `stream`;
+   * `unsupported` by an agent from before there were any.
    */
   readonly terminal?: TerminalSize
   /** Whether `stdin` of the handle can be written. False: the command reads end of file at once. */
