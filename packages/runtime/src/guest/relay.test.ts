@@ -52,6 +52,16 @@ describe('the relay of a guest', () => {
     await expect(stream.done).rejects.toMatchObject({ code: 'cancelled' })
   })
 
+  test('one that has ended and is destroyed then still says all that was written', async () => {
+    const { stream, connection } = await connected()
+    const text = textOf(stream.read(0))
+    connection.end(Buffer.alloc(1_000_000, 'x'))
+    await once(connection, 'finish')
+    connection.destroy()
+    expect(await text).toHaveLength(1_000_000)
+    expect(await stream.done).toEqual({})
+  })
+
   test('one that the process resets is destroyed', async () => {
     const { stream, connection } = await connected()
     const closed = once(connection, 'close')

@@ -7,8 +7,9 @@ const TO_INSIDE = 0
 const FROM_INSIDE = 1
 
 /**
- * A connection of a process inside, with credit both ways. Ended in both directions it is over; destroyed before, it is reset inside. It is
- * destroyed when the process resets it or the guest is lost.
+ * A connection of a process inside, with credit both ways. Ended in both directions it is over; destroyed before, it is reset inside. One
+ * that this side has ended is no different from a socket that is closed: the process still gets all that was written. It is destroyed
+ * when the process resets it or the guest is lost.
  *
  * `acceptor`: the process has connected to the relay, and this side answers its stream. `opener`: it listens and was connected to, and
  * the agent answers. Only then a destruction has an error: nobody asked for the other kind.
@@ -68,10 +69,9 @@ export class RelayedConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    const whole = this.readableEnded && this.writableFinished
     if (this.#role === 'opener') {
-      if (!whole) this.#stream.cancel()
-    } else if (whole) this.#stream.result({})
+      if (!this.readableEnded || !this.writableFinished) this.#stream.cancel()
+    } else if (this.writableFinished && !error) this.#stream.result({})
     else this.#stream.fail({ code: 'cancelled', message: 'the connection was closed' })
     done(error)
   }
