@@ -58,6 +58,22 @@ await story('a run of programs', { pool: 2 }, (given) => {
     expect(await Array.fromAsync(given.client.sandboxes.list())).toEqual([])
   })
 
+  test('a grader that does not end tells what it printed until then', async () => {
+    const run = given.client.rollouts.program([{ id: 'done' }], {
+      ...{ from: given.image, command: ['true'], resources: small },
+      timeout: { grade: '2s' },
+      retry: { grade: 0 },
+      grade: { run: 'echo comparing; echo 3 of 9 >&2; sleep 1000' },
+    })
+    const [row] = await run.wait()
+    expect(row).toMatchObject({
+      ...{ outcome: 'grade_timeout', valid: false, reward: null },
+      error: 'the grader did not end within 2s: 3 of 9',
+    })
+    const said = await run.artifact(row as ResultRow, 'grade.stdout')
+    expect(Buffer.from(said).toString()).toBe('comparing\n')
+  })
+
   test('has a model on its loopback, and nothing else', async () => {
     const asked: string[] = []
     const model = createServer(async (request, response) => {

@@ -15,7 +15,7 @@ export const CORE_LIMITS = {
   lagRecordedMs: 100,
   /** Until a program's command begins: what it needs is brought meanwhile. */
   beginMs: 180_000,
-  /** A program whose time is used up has so long to end, so that what it said is kept; then it is ended without that. */
+  /** A command whose time is used up has so long to end, so that what it said is kept; then it is ended without that. */
   stopMs: 10_000,
   /** Least extension of a deadline that is met while its worker's connection is gone. */
   extensionMsMin: 1_000,

@@ -177,7 +177,7 @@ function beginGrade(
   } else if (event.token !== undefined) {
     takeToken(run, attempt, event)
     startPlatformClock(run, attempt)
-    const dueMs = dueAfter(attempt, atMs, timeoutsOf(run, episode).grade)
+    const dueMs = dueAfter(attempt, atMs, timeoutsOf(run, episode).grade) + CORE_LIMITS.stopMs
     moveEpisode(run, episode, 'grading', { atMs, dueMs })
     effects?.push(gradeEffect(episode))
   } else {

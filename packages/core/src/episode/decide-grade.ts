@@ -11,6 +11,7 @@ import { attemptOf } from '../run/effects.ts'
 import type { InputOf } from '../run/input.ts'
 import type { Episode } from '../run/run.ts'
 import { endAttempt } from './decide-end.ts'
+import { late } from './late.ts'
 import { checkReward } from './reward.ts'
 import { settle } from './settle.ts'
 
@@ -22,8 +23,15 @@ export function decideGraded(decision: Decision, input: InputOf<'graded'>): void
     return
   }
   const { result } = input
-  if (result.kind === 'verdict') gradeGiven(decision, episode, result, input)
-  else gradeFailed(decision, episode, { outcome: 'grade_error', cause: result.cause, left: input })
+  if (result.kind === 'verdict') {
+    gradeGiven(decision, episode, result, input)
+  } else if (result.kind === 'timed_out') {
+    const what = late(decision, episode, 'the grader did not end', 'grade')
+    const cause = result.said ? `${what}: ${result.said}` : what
+    gradeFailed(decision, episode, { outcome: 'grade_timeout', cause, left: input })
+  } else {
+    gradeFailed(decision, episode, { outcome: 'grade_error', ...result, left: input })
+  }
 }
 
 /** What a grade leaves beside its verdict. */
@@ -36,6 +44,8 @@ export interface GradeLeft {
 export interface GradeFailure {
   readonly outcome: 'grade_error' | 'grade_timeout'
   readonly cause: string
+  /** The platform's: nobody can say what the grader would have given. */
+  readonly fault?: 'platform'
   readonly left?: GradeLeft
 }
 
@@ -67,6 +77,7 @@ export function gradeGiven(
 /**
  * No verdict: the grade alone is tried again, then it is the grader's failure. An agent that had
  * used up its time or a budget ends as that all the same, with 0: it was to be graded as it stood.
+ * Where it was the platform that kept the grader from giving one, that would be a zero of ours.
  */
 export function gradeFailed(decision: Decision, episode: Episode, failure: GradeFailure): void {
   const { run, nowMs } = decision
@@ -88,15 +99,16 @@ export function gradeFailed(decision: Decision, episode: Episode, failure: Grade
 export function endUngraded(
   decision: Decision,
   episode: Episode,
-  { outcome, cause, left = {} }: GradeFailure,
+  { outcome, cause, fault, left = {} }: GradeFailure,
 ): void {
   const { run } = decision
   const report = attemptOf(episode).report
-  const own = report?.outcome === 'agent_timeout' || report?.outcome === 'limit'
+  const own = report?.outcome === 'agent_timeout' || report?.outcome === 'limit' ? report : null
+  const before = own?.error ? [own.error] : []
   const ending =
-    own && report?.outcome
-      ? settle(run, episode, { outcome: report.outcome, cause: [report.error ?? '', cause] })
-      : settle(run, episode, { outcome, cause: [cause] })
+    own?.outcome && fault !== 'platform'
+      ? settle(run, episode, { outcome: own.outcome, cause: [...before, cause] })
+      : settle(run, episode, { outcome, cause: [cause, ...before] })
   endAttempt(decision, episode, { ending, revoke: cause, ...leftOf(left) })
 }
 

@@ -145,7 +145,7 @@ function fail(
 }
 
 function decideGradeReport(decision: Decision, episode: Episode, input: InputOf<'reported'>): void {
-  const { report, flags = [] } = input
+  const { report, flags = [], fault } = input
   const left = { flags }
   if (report.kind === 'returned') gradeGiven(decision, episode, report, left)
   else if (report.kind === 'aborted') {
@@ -153,7 +153,8 @@ function decideGradeReport(decision: Decision, episode: Episode, input: InputOf<
     gradeFailed(decision, episode, { outcome: 'grade_timeout', cause, left })
   } else {
     const cause = boundedCause(report.cause).join(': ')
-    gradeFailed(decision, episode, { outcome: 'grade_error', cause, left })
+    const blame = fault === undefined ? {} : { fault }
+    gradeFailed(decision, episode, { outcome: 'grade_error', cause, ...blame, left })
   }
 }
 

@@ -1,14 +1,14 @@
 import { CORE_LIMITS } from '../limits.ts'
 import { addressOf, type Decision, emit } from '../run/decision.ts'
 import { attemptOf } from '../run/effects.ts'
-import type { Attempt, Episode } from '../run/run.ts'
-import { timeoutsOf } from '../run/timeouts-of.ts'
+import type { Episode } from '../run/run.ts'
 import { dropLease } from '../worker/drop-lease.ts'
 import { platformMs } from './clock.ts'
 import { endAttempt } from './decide-end.ts'
 import { gradeFailed } from './decide-grade.ts'
 import { overruledBy, UNKNOWN_FATE } from './fate.ts'
 import { agentTimedOut, finishStopped } from './finish-agent.ts'
+import { late } from './late.ts'
 import { settle } from './settle.ts'
 
 /** The deadline of an episode's phase is met. Always moves the deadline or the episode. */
@@ -50,58 +50,42 @@ function extendDeadline(decision: Decision, episode: Episode): boolean {
 }
 
 function expirePhase(decision: Decision, episode: Episode): void {
-  const { run, nowMs } = decision
-  const timeoutMs = timeoutsOf(run, episode)
-  const attempt = attemptOf(episode)
   switch (episode.phase) {
     case 'creating':
-      end(decision, episode, 'infra_create', said('no sandbox came up', timeoutMs.create))
+      end(decision, episode, 'infra_create', said('no sandbox came up', 'create'))
       break
     case 'setup':
-      end(decision, episode, 'setup_error', said('the set-up did not end', timeoutMs.setup))
+      end(decision, episode, 'setup_error', said('the set-up did not end', 'setup'))
       break
     case 'offered':
     case 'grade_offered':
       dropLease(decision, episode, { cause: 'the worker did not take the lease', counts: true })
       break
     case 'agent':
-      agentTimedOut(decision, episode, said('the agent used up its time', timeoutMs.agent))
+      agentTimedOut(decision, episode, said('the agent used up its time', 'agent'))
       break
     case 'stopping':
       finishStopped(decision, episode, { revoke: 'it did not end when it was told to' })
       break
     case 'model':
-      end(decision, episode, 'model_error', said('a model call did not end', timeoutMs.model))
+      end(decision, episode, 'model_error', said('a model call did not end', 'model'))
       break
     case 'grading':
       gradeFailed(decision, episode, {
         outcome: 'grade_timeout',
-        cause: said('the grader did not end', timeoutMs.grade),
+        cause: said('the grader did not end', 'grade'),
+        // The daemon ends its command in time, and says so: where nothing is heard of that, it is not the command that is late.
+        ...(attemptOf(episode).worker === null ? { fault: 'platform' } : {}),
       })
       break
     default:
       throw new Error(`a deadline is set in the phase ${episode.phase}`)
   }
 
-  function said(what: string, phaseMs: number): string {
-    const total = totalIsOver(attempt, nowMs) ? timeoutMs.total : null
-    return total === null
-      ? `${what} within ${inWords(phaseMs)}`
-      : `${what}: the attempt had ${inWords(total)}`
+  function said(what: string, phase: Parameters<typeof late>[3]): string {
+    return late(decision, episode, what, phase)
   }
 }
-
-/** As somebody would have set it: never rounded. */
-function inWords(ms: number): string {
-  for (const [unit, scale] of UNITS) if (ms % scale === 0) return `${ms / scale}${unit}`
-  return `${ms}ms`
-}
-
-const UNITS = [
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const
 
 function end(
   decision: Decision,
@@ -111,8 +95,4 @@ function end(
 ): void {
   const ending = settle(decision.run, episode, { outcome, cause: [cause] })
   endAttempt(decision, episode, { ending, revoke: cause })
-}
-
-function totalIsOver(attempt: Attempt, nowMs: number): boolean {
-  return attempt.totalDueMs !== null && attempt.totalDueMs <= nowMs
 }

@@ -17,7 +17,7 @@ import type { EpisodePhase } from '@sandlot/protocol'
  * | `model` | a model call began | the agent's clock stands; due after `timeout.model` | the call ended; reported; due; worker or sandbox lost |
  * | `grade_ready` | reported, the grader is a worker, none is free | the result is stored; no clock | offered; lost; given up |
  * | `grade_offered` | a grade's lease was offered | a token; due after a lease's life | taken; not taken; worker or sandbox lost |
- * | `grading` | the daemon grades, or a worker took the grade's lease | a token; due after `timeout.grade` | graded; due; worker or sandbox lost |
+ * | `grading` | the daemon grades, or a worker took the grade's lease | a token; due after `timeout.grade`, by the daemon a while later: it ends its command in time, and says what that printed | graded; due; worker or sandbox lost |
  * | `releasing` | the attempt's end is decided | the sandbox has been given back, its fate may still overrule the end; due after the teardown's time | torn down |
  * | `ended` | the attempt is over and there is no other | the row waits to be recorded; the episode is no longer live | never |
  *

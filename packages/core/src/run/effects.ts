@@ -1,3 +1,4 @@
+import { CORE_LIMITS } from '../limits.ts'
 import type { Effect, LeaseOffer, UnrecordedGroup, UnrecordedRow } from './effect.ts'
 import type { Attempt, Episode, Run } from './run.ts'
 import { timeoutsOf } from './timeouts-of.ts'
@@ -21,7 +22,7 @@ export function gradeEffect(episode: Episode): Effect {
     type: 'start_grade',
     ...inSandbox(episode),
     ...storedData(episode),
-    dueMs: episode.dueMs ?? 0,
+    dueMs: commandDueMs(episode),
   }
 }
 
@@ -55,6 +56,11 @@ export function releaseEffect(episode: Episode): Effect {
     // It had its time: from the second try on the sandbox is only given back.
     ...(leaves && releaseTries === 0 ? { leaves } : {}),
   }
+}
+
+/** When the grade by the daemon is over. The phase itself is due when that should have been heard. */
+function commandDueMs({ dueMs }: Episode): number {
+  return (dueMs ?? 0) - CORE_LIMITS.stopMs
 }
 
 /** What stops the one thing in progress; undefined where nothing is. */

@@ -148,6 +148,8 @@ type LeaseBody =
       readonly agentMs?: number
       readonly modelMs?: number
       readonly lagMs?: number
+      /** The platform kept the worker from it: the report is the daemon's, in the worker's place. */
+      readonly fault?: 'platform'
     } & Fenced)
   /** What the daemon's own grader found. */
   | ({
@@ -212,7 +214,10 @@ export type GradeResult =
       /** Why, where the verdict does not speak for itself. */
       readonly cause?: string
     }
-  | { readonly kind: 'failed'; readonly cause: string }
+  /** `fault`: the platform's, where nobody can say what the grader would have given. Default: the grader's own. */
+  | { readonly kind: 'failed'; readonly cause: string; readonly fault?: 'platform' }
+  /** It did not end in its time. `said`: the last that it printed. */
+  | { readonly kind: 'timed_out'; readonly said?: string }
 
 export interface Usage {
   readonly cpuMs: number

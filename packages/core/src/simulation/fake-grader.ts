@@ -1,5 +1,5 @@
 import type { GradeResult, InputBody } from '../run/input.ts'
-import { noteGiven } from './truth.ts'
+import { noteFailed, noteGiven } from './truth.ts'
 import { type EffectOf, insist, type OfSandbox, type World } from './world.ts'
 
 /** The daemon's own grader: a command in the sandbox, found again by its token. */
@@ -27,12 +27,12 @@ export function createFakeGrader(world: World, isAlive: (of: OfSandbox) => boole
 
   function verdict(effect: EffectOf<'start_grade'>): GradeResult {
     if (!isAlive(effect)) return { kind: 'failed', cause: 'the sandbox is gone' }
-    if (random.chance(faults.graderFails)) {
-      return random.chance(0.5)
-        ? { kind: 'failed', cause: 'simulated' }
-        : { kind: 'verdict', reward: 'yes' }
-    }
     const { sandbox, token } = effect
+    if (random.chance(faults.graderFails)) {
+      const failure = random.pick(FAILURES)
+      noteFailed(truth, sandbox, failure.kind === 'failed' && failure.fault === 'platform')
+      return failure
+    }
     const reward = random.next()
     noteGiven(truth, sandbox, { atMs: timeline.nowMs, reward, by: 'daemon', token })
     return { kind: 'verdict', reward }
@@ -56,3 +56,10 @@ export function createFakeGrader(world: World, isAlive: (of: OfSandbox) => boole
     },
   }
 }
+
+const FAILURES: readonly GradeResult[] = [
+  { kind: 'failed', cause: 'simulated' },
+  { kind: 'failed', cause: 'simulated', fault: 'platform' },
+  { kind: 'timed_out', said: 'simulated' },
+  { kind: 'verdict', reward: 'yes' },
+]

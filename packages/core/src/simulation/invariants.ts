@@ -181,6 +181,11 @@ function checkSample(
     'no infrastructure fault with a reward',
     found,
   )
+  must(
+    given.length > 0 || truth.ungraded.get(key) !== true,
+    'no zero where the platform kept the grader from a verdict',
+    found,
+  )
   if (row.outcome !== 'graded') return
   must(given.length > 0, 'the reward that was earned', found)
   must(

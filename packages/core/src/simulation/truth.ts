@@ -8,6 +8,8 @@ export interface Truth {
   readonly deaths: Map<string, { readonly atMs: number; readonly cause: SandboxFate['cause'] }>
   /** What graders, and where there is none the episodes, really gave, and when. */
   readonly given: Map<string, Given[]>
+  /** Whether it was the platform each time that the daemon's grader gave nothing. */
+  readonly ungraded: Map<string, boolean>
   /** How often an agent's code was begun in a sandbox. */
   readonly begun: Map<string, number>
   /** What the agent that began in a sandbox was told of the policy's version. */
@@ -30,10 +32,15 @@ export function noteGiven(truth: Truth, sandbox: string, given: Given): void {
   truth.given.set(sandbox, [...(truth.given.get(sandbox) ?? []), given])
 }
 
+export function noteFailed(truth: Truth, sandbox: string, byPlatform: boolean): void {
+  truth.ungraded.set(sandbox, byPlatform && (truth.ungraded.get(sandbox) ?? true))
+}
+
 export function createTruth(): Truth {
   return {
     deaths: new Map(),
     given: new Map(),
+    ungraded: new Map(),
     begun: new Map(),
     versions: new Map(),
     revoked: new Set(),

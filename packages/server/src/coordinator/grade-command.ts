@@ -8,6 +8,7 @@ import {
   type RewardSource,
   SandlotError,
 } from '@sandlot/protocol'
+import { lastWords } from '../node/ended-how.ts'
 import type { GraderWorld } from '../node/port.ts'
 import { execId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
@@ -19,8 +20,14 @@ import type { CommandGrade } from './specification.ts'
 import { BY_EXIT, readVerdict, type Verdict } from './verdict.ts'
 
 export interface Graded {
-  readonly verdict: Verdict
+  readonly verdict: Verdict | Late
   readonly artifacts: readonly Artifact[]
+}
+
+/** It did not end in its time. `said`: the last that it printed. */
+export interface Late {
+  readonly kind: 'late'
+  readonly said: string
 }
 
 export type NoVerdict = Extract<Verdict, { kind: 'none' }>
@@ -28,17 +35,14 @@ export type NoVerdict = Extract<Verdict, { kind: 'none' }>
 type StartGrade = EffectOf<'start_grade'>
 type World = 'main' | GraderWorld
 
-/**
- * `begun`: told before the command starts, so that it can be ended. Undefined where its time was over, which core ends as
- * `grade_timeout` by its own clock, or nobody wants it any more.
- */
+/** `begun`: told before the command starts, so that it can be ended. Undefined where nobody wants it any more. */
 export async function runGrade(
   work: SandboxWork,
   effect: StartGrade,
   world: World,
   begun: (effect: StartGrade, command: { sandbox: string; exec: string }) => void,
 ): Promise<Graded | undefined> {
-  const { record, actor, tasks, node, signal } = work
+  const { record, actor, tasks, node, clock, signal } = work
   const { sandbox } = effect
   const terms = termsOf(record.specification, await tasks.loadOwn(effect.own))
   const spec = terms.grade as CommandGrade
@@ -48,14 +52,18 @@ export async function runGrade(
     await openWorld(work, sandbox, world, terms)
     await bring(work, effect, { world, exec, terms })
     if (!isCurrent(actor.run, effect)) return undefined
+    if (effect.dueMs <= clock.now() && !(await node.hasExec({ sandbox, exec }, { signal }))) {
+      throw new SandlotError('timeout', 'the time for the grade was over before it could begin')
+    }
     begun(effect, { sandbox, exec })
     const end = await node.exec(requestOf(work, effect, { world, exec, terms }), { signal })
-    if (end.timedOut) return undefined
     const { verdictBytes: bytesMax } = COORDINATOR_LIMITS
-    const verdict = await readVerdict(reward, end, {
-      who: 'the grade command',
-      read: (path) => node.readFile({ sandbox, world, path, bytesMax }, { signal }),
-    })
+    const verdict = end.timedOut
+      ? ({ kind: 'late', said: lastWords(end) } as const)
+      : await readVerdict(reward, end, {
+          who: 'the grade command',
+          read: (path) => node.readFile({ sandbox, world, path, bytesMax }, { signal }),
+        })
     return { verdict, artifacts: terms.program ? await keepOutput(work, end, OUTPUT) : [] }
   } catch (error) {
     // Anything but the files in its way is no word about the grader.

@@ -1,7 +1,14 @@
 import type { AttemptAddress, GradeResult } from '@sandlot/core'
-import { type NoVerdict, openWorld, runGrade } from './grade-command.ts'
+import { type Late, type NoVerdict, openWorld, runGrade } from './grade-command.ts'
 import { termsOf } from './own-terms.ts'
-import { type EffectOf, isStopping, messageOf, postedLoss, type SandboxWork } from './sandboxes.ts'
+import {
+  type EffectOf,
+  isOfWorkload,
+  isStopping,
+  messageOf,
+  postedLoss,
+  type SandboxWork,
+} from './sandboxes.ts'
 import type { Given } from './verdict.ts'
 
 /** Grades by command, and the world in which a worker grades. */
@@ -32,7 +39,7 @@ export function openGrading(work: SandboxWork): Grading {
       const graded = await runGrade(work, effect, world, begun)
       if (graded === undefined) return
       const { verdict, artifacts } = graded
-      const result = verdict.kind === 'given' ? given(verdict) : await blame(verdict, effect)
+      const result = verdict.kind === 'none' ? await blame(verdict, effect) : resultOf(verdict)
       if (result) actor.post({ type: 'graded', ...of, result, artifacts })
     } catch (error) {
       failed(of, error)
@@ -53,6 +60,9 @@ export function openGrading(work: SandboxWork): Grading {
     const control = await runGrade(work, effect, 'control', begun)
     if (control === undefined) return undefined
     if (control.verdict.kind === 'none') return { kind: 'failed', cause }
+    if (control.verdict.kind === 'late') {
+      return { kind: 'timed_out', said: `${cause}; on the image alone its time was over before` }
+    }
     return {
       kind: 'verdict',
       reward: 0,
@@ -63,7 +73,8 @@ export function openGrading(work: SandboxWork): Grading {
   /** A grade that can't be given is `grade_error`, whoever's failure it was; that of the sandbox itself is its fate. */
   function failed(of: Fenced, error: unknown) {
     if (isStopping(error, signal) || postedLoss(work, of, error)) return
-    actor.post({ type: 'graded', ...of, result: { kind: 'failed', cause: messageOf(error) } })
+    const result = { kind: 'failed', cause: messageOf(error), ...faultOf(error) } as const
+    actor.post({ type: 'graded', ...of, result })
   }
 
   return {
@@ -87,15 +98,22 @@ export function openGrading(work: SandboxWork): Grading {
         const of = { episode, attempt, token }
         if (isStopping(error, signal) || postedLoss(work, of, error)) return false
         const cause = ['the world for the grade could not be opened', messageOf(error)]
-        actor.post({ type: 'reported', ...of, report: { kind: 'threw', cause } })
+        const report = { kind: 'threw', cause } as const
+        actor.post({ type: 'reported', ...of, report, ...faultOf(error) })
         return false
       }
     },
   }
 }
 
-function given({ reward, rewards }: Given): GradeResult {
+function resultOf(verdict: Given | Late): GradeResult {
+  if (verdict.kind === 'late') return { kind: 'timed_out', said: verdict.said }
+  const { reward, rewards } = verdict
   return { kind: 'verdict', reward, rewards }
+}
+
+function faultOf(error: unknown): { readonly fault?: 'platform' } {
+  return isOfWorkload(error) ? {} : { fault: 'platform' }
 }
 
 function isGone(error: unknown): boolean {

@@ -13,13 +13,15 @@ export function endedHow(
 }
 
 /** What happened, and the last that the command said about it. */
-export function withWords(
-  what: string,
-  { stdout, stderr }: Pick<NodeExecEnd, 'stdout' | 'stderr'>,
-): string {
-  const said = Buffer.from(stderr.length > 0 ? stderr : stdout)
+export function withWords(what: string, end: Pick<NodeExecEnd, 'stdout' | 'stderr'>): string {
+  const said = lastWords(end)
+  return said === '' ? what : `${what}: ${said}`
+}
+
+/** The last that a command said: of its errors, where there are any. */
+export function lastWords({ stdout, stderr }: Pick<NodeExecEnd, 'stdout' | 'stderr'>): string {
+  return Buffer.from(stderr.length > 0 ? stderr : stdout)
     .toString()
     .trim()
     .slice(-SAID_BYTES)
-  return said === '' ? what : `${what}: ${said}`
 }
