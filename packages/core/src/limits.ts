@@ -17,6 +17,8 @@ export const CORE_LIMITS = {
   beginMs: 180_000,
   /** A command whose time is used up has so long to end, so that what it said is kept; then it is ended without that. */
   stopMs: 10_000,
+  /** What a program left that ended in its time is taken up within so long, although its time goes by meanwhile. */
+  takeUpMs: 120_000,
   /** Least extension of a deadline that is met while its worker's connection is gone. */
   extensionMsMin: 1_000,
   /** A release that was not confirmed is asked for again after this long … */

@@ -82,6 +82,12 @@ export function applyStopped(
   moveEpisode(run, episode, 'stopping', { atMs, dueMs: atMs + run.policy.stopMs })
 }
 
+/** What it left is waited for: there is nothing to stop. */
+export function applyEnded(run: Run, episode: Episode, { atMs }: EventOf<'agent_ended'>): void {
+  attemptOf(episode).stopCause = null
+  moveEpisode(run, episode, 'stopping', { atMs, dueMs: atMs + CORE_LIMITS.takeUpMs })
+}
+
 export function applyReported(
   run: Run,
   episode: Episode,

@@ -8,7 +8,7 @@ import { timeoutsOf } from '../run/timeouts-of.ts'
 import { dropLease } from '../worker/drop-lease.ts'
 import { endAttempt } from './decide-end.ts'
 import { gradeFailed, gradeGiven } from './decide-grade.ts'
-import { finishAgent, finishStopped } from './finish-agent.ts'
+import { finishAgent, finishStopped, loseStopped } from './finish-agent.ts'
 import { checkReward, type Reward } from './reward.ts'
 import { boundedCause, settle } from './settle.ts'
 
@@ -41,6 +41,16 @@ export function decideModelEnded(decision: Decision, input: Fenced): void {
   else ignore(decision, 'no model call is open')
 }
 
+export function decideEnded(decision: Decision, input: InputOf<'agent_ended'>): void {
+  const episode = fencedEpisode(decision, input)
+  if (!episode) return
+  if (episode.phase !== 'stopping' || episode.current?.stopCause === null) {
+    ignore(decision, 'it is not being stopped')
+  } else if (isInTime(decision, episode, input.agentMs)) {
+    emit(decision, { type: 'agent_ended', ...addressOf(episode) })
+  } else ignore(decision, 'its time was over before')
+}
+
 export function decideReported(decision: Decision, input: InputOf<'reported'>): void {
   const episode = fencedEpisode(decision, input)
   if (!episode) return
@@ -50,18 +60,26 @@ export function decideReported(decision: Decision, input: InputOf<'reported'>): 
   if (episode.phase === 'grading') decideGradeReport(decision, episode, input)
   else if (episode.phase === 'agent' || episode.phase === 'model') {
     decideAgentReport(decision, episode, input)
-  } else if (endedInTime(decision, episode, input)) {
-    decideAgentReport(decision, episode, input)
   } else if (episode.phase === 'stopping') {
-    finishStopped(decision, episode, { body: withData(input.report, bodyOf(decision, input)) })
+    decideStoppedReport(decision, episode, input)
   } else ignore(decision, 'no worker runs in this phase')
 }
 
+function decideStoppedReport(
+  decision: Decision,
+  episode: Episode,
+  input: InputOf<'reported'>,
+): void {
+  const { report, agentMs, fault } = input
+  const inTime = report.kind !== 'aborted' && isInTime(decision, episode, agentMs)
+  if (inTime || episode.current?.stopCause === null) decideAgentReport(decision, episode, input)
+  else if (fault === 'platform') loseStopped(decision, episode, 'it could not be ended')
+  else finishStopped(decision, episode, { body: withData(report, bodyOf(decision, input)) })
+}
+
 /** Its time went by after its end, until the worker could tell of that. */
-function endedInTime({ run }: Decision, episode: Episode, input: InputOf<'reported'>): boolean {
-  const { report, agentMs } = input
-  if (episode.phase !== 'stopping' || report.kind === 'aborted' || !isDuration(agentMs))
-    return false
+function isInTime({ run }: Decision, episode: Episode, agentMs: number | undefined): boolean {
+  if (!isDuration(agentMs)) return false
   const modelMs = episode.current?.clock.modelMs ?? 0
   return agentMs - modelMs < timeoutsOf(run, episode).agent
 }

@@ -7,7 +7,7 @@ import { platformMs } from './clock.ts'
 import { endAttempt } from './decide-end.ts'
 import { gradeFailed } from './decide-grade.ts'
 import { overruledBy, UNKNOWN_FATE } from './fate.ts'
-import { agentTimedOut, finishStopped } from './finish-agent.ts'
+import { agentTimedOut, loseStopped } from './finish-agent.ts'
 import { late } from './late.ts'
 import { settle } from './settle.ts'
 
@@ -65,7 +65,8 @@ function expirePhase(decision: Decision, episode: Episode): void {
       agentTimedOut(decision, episode, said('the agent used up its time', 'agent'))
       break
     case 'stopping':
-      finishStopped(decision, episode, { revoke: 'it did not end when it was told to' })
+      if (attemptOf(episode).stopCause === null) dropLease(decision, episode, NOT_TAKEN_UP)
+      else loseStopped(decision, episode, 'its sandbox did not answer when it was to end')
       break
     case 'model':
       end(decision, episode, 'model_error', said('a model call did not end', 'model'))
@@ -86,6 +87,8 @@ function expirePhase(decision: Decision, episode: Episode): void {
     return late(decision, episode, what, phase)
   }
 }
+
+const NOT_TAKEN_UP = { cause: 'what it left could not be taken up', counts: true } as const
 
 function end(
   decision: Decision,

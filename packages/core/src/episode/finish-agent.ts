@@ -1,4 +1,5 @@
 import { addressOf, type Decision, emit, nextGrade } from '../run/decision.ts'
+import { attemptOf } from '../run/effects.ts'
 import type { ReportBody } from '../run/event.ts'
 import type { Episode } from '../run/run.ts'
 import { endAttempt } from './decide-end.ts'
@@ -51,6 +52,16 @@ export function agentTimedOut(decision: Decision, episode: Episode, cause: strin
       revoke: cause,
     })
   }
+}
+
+/**
+ * Nothing was heard when it was to end. A sandbox that lives ends what runs in it, so nobody knows whether this one did while the
+ * agent's time went by: that is no agent that used it up.
+ */
+export function loseStopped(decision: Decision, episode: Episode, cause: string): void {
+  const { stopCause } = attemptOf(episode)
+  const lost = { outcome: 'infra_lost', cause: [cause, stopCause ?? ''] } as const
+  endAttempt(decision, episode, { ending: settle(decision.run, episode, lost), revoke: cause })
 }
 
 /**

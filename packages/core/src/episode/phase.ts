@@ -13,7 +13,7 @@ import type { EpisodePhase } from '@sandlot/protocol'
  * | `ready` | the sandbox is prepared, no worker is free | nothing runs, no clock | offered; lost; given up |
  * | `offered` | a lease was offered to a worker | a token; due after a lease's life, or the time that a program's files may take | taken; not taken in time; not held after a reconnect; worker or sandbox lost |
  * | `agent` | the lease was taken; a model call ended | the agent's clock runs; due when it is used up | reported; a model call; due; worker or sandbox lost |
- * | `stopping` | the agent's time is used up, and the run waits for what is left of it | no clock; its worker was told to stop; due after the time that takes | reported; due; worker or sandbox lost |
+ * | `stopping` | the agent's time is used up, and the run waits for what is left of it | no clock; its worker was told to stop, or it had ended in its time and is taken up; due after the time that takes | reported; due; worker or sandbox lost |
  * | `model` | a model call began | the agent's clock stands; due after `timeout.model` | the call ended; reported; due; worker or sandbox lost |
  * | `grade_ready` | reported, the grader is a worker, none is free | the result is stored; no clock | offered; lost; given up |
  * | `grade_offered` | a grade's lease was offered | a token; due after a lease's life | taken; not taken; worker or sandbox lost |
@@ -40,7 +40,7 @@ export const EPISODE_MOVES: Readonly<Record<EpisodePhase, readonly EpisodePhase[
   offered: ['ready', 'offered', 'agent', ...OVER],
   agent: ['model', 'stopping', ...GRADE, ...OVER],
   model: ['model', 'agent', ...GRADE, ...OVER],
-  stopping: [...GRADE, ...OVER],
+  stopping: ['stopping', ...GRADE, ...OVER],
   grade_ready: ['grade_offered', ...OVER],
   grade_offered: [...GRADE, ...OVER],
   grading: [...GRADE, ...OVER],

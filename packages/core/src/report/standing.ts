@@ -90,7 +90,9 @@ function waitsFor(run: Run, episode: Episode): string | null {
     case 'model':
       return 'the model to answer'
     case 'stopping':
-      return 'its agent to end, whose time is used up'
+      return episode.current?.stopCause === null
+        ? 'what its agent left to be taken up'
+        : 'its agent to end, whose time is used up'
     case 'releasing':
       return 'its sandbox to be given back'
     default:

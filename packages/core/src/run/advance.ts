@@ -1,5 +1,6 @@
 import { decideGraded } from '../episode/decide-grade.ts'
 import {
+  decideEnded,
   decideModelEnded,
   decideModelStarted,
   decideReported,
@@ -89,6 +90,7 @@ const DECIDE: { [T in InputBody['type']]: (decision: Decision, input: InputOf<T>
   lease_taken: decideTaken,
   model_started: decideModelStarted,
   model_ended: decideModelEnded,
+  agent_ended: decideEnded,
   reported: decideReported,
   graded: decideGraded,
   results_recorded: decideRecorded,

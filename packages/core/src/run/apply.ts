@@ -9,6 +9,7 @@ import {
   applyTornDown,
 } from '../episode/apply-attempt.ts'
 import {
+  applyEnded,
   applyGradeRetried,
   applyLeased,
   applyModelEnded,
@@ -77,6 +78,7 @@ const OF_EPISODE: {
   lease_taken: applyTaken,
   lease_returned: applyReturned,
   agent_stopped: applyStopped,
+  agent_ended: applyEnded,
   model_started: applyModelStarted,
   model_ended: applyModelEnded,
   clock_extended: applyExtended,

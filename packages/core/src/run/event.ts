@@ -37,6 +37,8 @@ export type EventBody =
   | ({ readonly type: 'model_ended' } & Of)
   /** The agent's time is used up. Its worker is told to stop, and what it then still says is kept. */
   | ({ readonly type: 'agent_stopped'; readonly cause: string } & Of)
+  /** It had ended in its time, and what it left is being taken up. */
+  | ({ readonly type: 'agent_ended' } & Of)
   /** The time a phase has is longer by what the platform took of it. */
   | ({ readonly type: 'clock_extended'; readonly byMs: number } & Of)
   /**

@@ -138,6 +138,11 @@ type LeaseBody =
   | ({ readonly type: 'model_started' } & Fenced)
   /** No model call of this lease is open any more. */
   | ({ readonly type: 'model_ended' } & Fenced)
+  /**
+   * The program had ended by itself when it was told to stop, after `agentMs` of its phase. What it left is being taken up: its report
+   * follows.
+   */
+  | ({ readonly type: 'agent_ended'; readonly agentMs: number } & Fenced)
   /** What the worker found, for a lease of either phase. */
   | ({
       readonly type: 'reported'

@@ -109,12 +109,8 @@ export function createFakeWorker(world: World, name: string, hooks: WorkerHooks)
         const away = awayMs - lease.awayAtMs
         checkTimeout(timeline.nowMs - lease.begunAtMs - away, lease.offer.timeoutMs)
       }
-      if (lease && scenario.policy.stopMs > 0 && random.chance(0.5)) {
-        const { episode, attempt } = lease.offer
-        const report = { kind: 'aborted' } as const
-        timeline.after(random.between(1, 5_000), () => {
-          if (isMine(lease)) lease.outbox.say({ type: 'reported', episode, attempt, token, report })
-        })
+      if (lease && scenario.policy.stopMs > 0 && random.chance(0.7)) {
+        stop(world, lease, () => isMine(lease))
         return
       }
       // Some code ignores its signal and goes on: what it says is refused by its token.
@@ -166,4 +162,22 @@ function work(
     ...address,
     report: drawReport(world, offer, ask.isAlive()),
   }))
+}
+
+/** A program that is told to stop: it ends, or had ended before and what it left is only slow to come. */
+function stop(world: World, { offer, outbox }: Held, isMine: () => boolean): void {
+  const { timeline, random, truth } = world
+  const { episode, attempt, token, timeoutMs } = offer
+  const address = { episode, attempt, token }
+  const wasOver = random.chance(0.3)
+  const agentMs = wasOver ? timeoutMs / 2 : timeoutMs
+  if (wasOver) {
+    truth.revoked.delete(token)
+    outbox.say({ type: 'agent_ended', ...address, agentMs })
+  }
+  timeline.after(random.between(1, wasOver ? 60_000 : 5_000), () => {
+    if (!isMine()) return
+    const report = wasOver ? drawReport(world, offer, false) : ({ kind: 'aborted' } as const)
+    outbox.say({ type: 'reported', ...address, agentMs, report })
+  })
 }

@@ -20,7 +20,7 @@ export function dropLease(
   const { run } = decision
   const { cause, counts } = loss
   // Its time is used up, whoever saw to it.
-  if (episode.phase === 'stopping') {
+  if (episode.phase === 'stopping' && episode.current?.stopCause !== null) {
     finishStopped(decision, episode, { revoke: cause })
     return
   }

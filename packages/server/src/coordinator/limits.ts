@@ -93,6 +93,8 @@ export const COORDINATOR_LIMITS = {
   attemptEndBytes: 2 * 2 ** 20,
   /** A token of a lease's sandbox is good for so long at most, should the lease not end before. */
   leaseTokenMs: 24 * 3_600_000,
+  /** A command whose end was ordered is waited for so long: less than core waits to hear of it. */
+  endMs: 5_000,
   /** A command that is to end and has not begun is looked for so often. */
   stopEveryMs: 100,
   /** How long the node's feed of endings rests after it broke. */

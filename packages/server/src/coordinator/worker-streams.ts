@@ -148,7 +148,7 @@ export class WorkerStreams {
 
   /** Rejects where the report could not be taken, by no fault of its own. */
   async #report({ wire, reporting }: Connection, event: Report): Promise<void> {
-    const { lease, agentMs, modelMs, lagMs, flags, artifacts = [] } = event
+    const { lease, agentMs, modelMs, lagMs, flags, fault, artifacts = [] } = event
     const of = fenced(event)
     if (of === undefined) {
       wire.send({ kind: 'settled', lease, accepted: false, reason: 'there is no such lease' })
@@ -162,8 +162,8 @@ export class WorkerStreams {
     }
     const kept: Artifact[] = []
     for (const artifact of artifacts) if (await this.#isKept(artifact.blob)) kept.push(artifact)
-    const measured = defined({ agentMs, modelMs, lagMs })
-    const input = { type: 'reported', ...of, report, ...measured, flags, artifacts: kept } as const
+    const more = defined({ agentMs, modelMs, lagMs, fault })
+    const input = { type: 'reported', ...of, report, ...more, flags, artifacts: kept } as const
     this.#actor.post(input, (answer) => {
       reporting.delete(lease)
       settle(wire, lease, answer)

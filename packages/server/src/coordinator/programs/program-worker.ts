@@ -63,7 +63,7 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
       if (!held.has(lease)) begin({ lease, ...of })
       // Its calls ended with the daemon that passed them on.
       if (phase === 'model') actor.post({ type: 'model_ended', ...of })
-      if (phase === 'stopping') held.get(lease)?.stop.abort()
+      if (phase === 'stopping' && current?.stopCause !== null) held.get(lease)?.stop.abort()
     }
   }
 
@@ -139,7 +139,7 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
 /** What is said of one that has ended. */
 function reportOf({ lease, token, end, modelFailed, stop }: Held): WorkerEvent | undefined {
   if (end === undefined) return undefined
-  const { artifacts, agentMs } = end
+  const { artifacts, agentMs, fault } = end
   // Whatever the program made of it, the model did not answer. One that was ended for its time has met that.
   const wasEnded = stop.signal.aborted && agentMs === undefined
   const report: WorkerReport =
@@ -149,6 +149,7 @@ function reportOf({ lease, token, end, modelFailed, stop }: Held): WorkerEvent |
   return {
     ...{ kind: 'report', lease, token, report, artifacts: [...artifacts], flags: [] },
     ...(agentMs === undefined ? {} : { agentMs }),
+    ...(fault === undefined ? {} : { fault }),
   }
 }
 

@@ -144,6 +144,18 @@ describe('with a grader', () => {
     expect(rows[0]?.phases.agentMs).toBe(2_000)
   })
 
+  test('one whose sandbox does not answer when it is told to end is lost, and no zero', async () => {
+    for (const more of [{}, { grade }]) {
+      const { simulation, rows } = await ran(
+        { onExec: () => new Promise(() => {}), onKill: () => new Promise(() => {}) },
+        programRun(more),
+      )
+      await using _ = simulation
+      expect(rows).toMatchObject([{ outcome: 'infra_lost', valid: false, reward: null }])
+      expect(rows[0]?.error).toBe('its sandbox did not answer when it was to end')
+    }
+  })
+
   test('what both say is kept', async () => {
     const onExec: SimulatedNodeOptions['onExec'] = ({ argv }) => ({
       ...says(`${argv[0]} out`),
@@ -274,6 +286,20 @@ describe('over a restart of the daemon', () => {
     await simulation.restart()
     expect(await overTime(simulation)).toMatchObject([{ outcome: 'agent_timeout', reward: 0 }])
     expect(simulation.node.killed).toHaveLength(1)
+  })
+
+  test('one that ended in its time has its verdict, although that is over when the daemon is back', async () => {
+    const ended = Promise.withResolvers<Partial<NodeExecEnd>>()
+    await using simulation = await simulate({ onExec: () => ended.promise })
+    await startRun(simulation, programRun(), someTasks(1))
+    await until('it is told to end', () => {
+      if (simulation.isIdle) simulation.clock.advance(100)
+      return simulation.node.killed.length === 1
+    })
+    const restarted = simulation.restart()
+    ended.resolve({ exitCode: 0, durationMs: 1_999 })
+    await restarted
+    expect(await overTime(simulation)).toMatchObject([{ outcome: 'graded', reward: 1, attempt: 1 }])
   })
 
   test('what is not begun is begun once, and each has one result', async () => {

@@ -12,7 +12,7 @@ import {
 } from '@sandlot/protocol'
 import { NETWORK_LIMITS } from '@sandlot/runtime'
 import { endedHow } from '../../node/ended-how.ts'
-import type { NodeExecEnd } from '../../node/port.ts'
+import type { NodeExecEnd, NodeExecRequest } from '../../node/port.ts'
 import { gone, pathsOf } from '../grade-command.ts'
 import { execId } from '../ids.ts'
 import { COORDINATOR_LIMITS } from '../limits.ts'
@@ -33,6 +33,8 @@ export interface ProgramEnd {
   readonly artifacts: readonly Artifact[]
   /** What a command took that ended by itself: its time may go by until that can be told. */
   readonly agentMs?: number
+  /** There is nothing to report, by no doing of the program. */
+  readonly fault?: 'platform'
 }
 
 /**
@@ -50,7 +52,7 @@ export async function runProgram(
     if (isStopping(error, work.signal) || postedLoss(work, of, error)) return undefined
     if (isOfWorkload(error)) return failed([messageOf(error)])
     work.warn(`an attempt of ${work.record.name} could not be run, and is given up`, error)
-    return { report: { kind: 'aborted' }, artifacts: [] }
+    return { report: { kind: 'aborted' }, artifacts: [], fault: 'platform' }
   }
 }
 
@@ -68,39 +70,64 @@ async function run(
   const source = terms.grade === null ? (program.reward ?? BY_EXIT) : undefined
   const exec = execId(record.id, of.token, 0)
   // What it has done to its files since it began stays.
-  if (!(await node.hasExec({ sandbox, exec }, { signal }))) {
-    await bring(work, episode, { sandbox, program, source })
-  }
-  if (stop.aborted) return { report: { kind: 'aborted' }, artifacts: [] }
+  const hasBegun = await node.hasExec({ sandbox, exec }, { signal })
+  if (!hasBegun) await bring(work, episode, { sandbox, program, source })
+  if (!hasBegun && stop.aborted) return STOPPED
   const { token, attempt } = of
-  actor.post({ type: 'lease_taken', episode: of.episode, attempt, token })
-  let running = true
-  const onStop = () => void end(work, { sandbox, exec }, () => running)
-  stop.addEventListener('abort', onStop, { once: true })
+  const address = { episode: of.episode, attempt, token }
+  actor.post({ type: 'lease_taken', ...address })
   const told = toldOf(actor.run, record.name, of)
+  const command = {
+    ...{ sandbox, exec, argv: argvOf(program.command) },
+    env: { ...program.env, ...told, ...modelEnv(program) },
+    ...(program.cwd === undefined ? {} : { cwd: program.cwd }),
+    ...(program.user === undefined ? {} : { user: program.user }),
+    headBytes: COORDINATOR_LIMITS.outputHeadBytes,
+    tailBytes: COORDINATOR_LIMITS.outputTailBytes,
+  }
+  const ended = await runUntilStop(work, command, stop)
+  if (ended === undefined) return STOPPED
+  const agentMs = Math.round(ended.durationMs)
+  const sayEnded = () => actor.post({ type: 'agent_ended', ...address, agentMs })
+  if (!ended.killed) {
+    if (stop.aborted) sayEnded()
+    else stop.addEventListener('abort', sayEnded, { once: true })
+  }
   try {
-    const ended = await node.exec(
-      {
-        ...{ sandbox, exec, argv: argvOf(program.command) },
-        env: { ...program.env, ...told, ...modelEnv(program) },
-        ...(program.cwd === undefined ? {} : { cwd: program.cwd }),
-        ...(program.user === undefined ? {} : { user: program.user }),
-        headBytes: COORDINATOR_LIMITS.outputHeadBytes,
-        tailBytes: COORDINATOR_LIMITS.outputTailBytes,
-      },
-      { signal },
-    )
     const artifacts = await keepOutput(work, ended, {
       stdout: OUTPUT_ARTIFACTS.agentStdout,
       stderr: OUTPUT_ARTIFACTS.agentStderr,
     })
     const report = await reportOf(work, { sandbox, ended, source })
-    return {
-      ...{ report, artifacts },
-      ...(!ended.killed ? { agentMs: Math.round(ended.durationMs) } : {}),
-    }
+    return { report, artifacts, ...(ended.killed ? {} : { agentMs }) }
   } finally {
-    running = false
+    stop.removeEventListener('abort', sayEnded)
+  }
+}
+
+/** How the command ended. Undefined where its end was ordered, and there is none. */
+async function runUntilStop(
+  work: SandboxWork,
+  command: NodeExecRequest,
+  stop: AbortSignal,
+): Promise<NodeExecEnd | undefined> {
+  const { node, signal, clock } = work
+  const late = Promise.withResolvers<undefined>()
+  let isRunning = true
+  let cancelWait = () => {}
+  const onStop = async () => {
+    if (!(await end(work, command, () => isRunning))) return
+    cancelWait = clock.after(COORDINATOR_LIMITS.endMs, () => late.resolve(undefined))
+  }
+  if (stop.aborted) void onStop()
+  else stop.addEventListener('abort', onStop, { once: true })
+  const running = node.exec(command, { signal })
+  try {
+    return await Promise.race([running, late.promise])
+  } finally {
+    isRunning = false
+    running.catch(() => {})
+    cancelWait()
     stop.removeEventListener('abort', onStop)
   }
 }
@@ -156,28 +183,32 @@ async function reportOf(
   return { kind: 'returned', ...given, dataJson }
 }
 
-/** Ends the command with all it started. One that is just beginning is not there yet. */
+/** Ends the command with all it started; whether the sandbox said so. One that is just beginning is not there yet. */
 async function end(
   { node, clock, signal, warn }: SandboxWork,
-  command: { readonly sandbox: string; readonly exec: string },
+  { sandbox, exec }: { readonly sandbox: string; readonly exec: string },
   isRunning: () => boolean,
-): Promise<void> {
+): Promise<boolean> {
   while (isRunning()) {
     try {
-      await node.killExec(command, { signal })
-      return
+      await node.killExec({ sandbox, exec }, { signal })
+      return isRunning()
     } catch (error) {
-      if (!isRunning() || isStopping(error, signal)) return
+      if (!isRunning() || isStopping(error, signal)) return false
       // It went with its sandbox.
-      if (error instanceof SandlotError && error.code === 'sandbox_gone') return
+      if (error instanceof SandlotError && error.code === 'sandbox_gone') return false
       if (!(error instanceof SandlotError && error.code === 'exec_unknown')) {
-        warn(`could not end a program in ${command.sandbox}`, error)
-        return
+        warn(`could not end a program in ${sandbox}`, error)
+        return false
       }
     }
     await new Promise<void>((resolve) => void clock.after(COORDINATOR_LIMITS.stopEveryMs, resolve))
   }
+  return false
 }
+
+/** It was told to stop, and there is nothing that it left. */
+const STOPPED: ProgramEnd = { report: { kind: 'aborted' }, artifacts: [] }
 
 function failed(cause: string[]): ProgramEnd {
   return { report: { kind: 'threw', cause }, artifacts: [] }

@@ -15,7 +15,7 @@ function program(reward: string): RunCreate {
 }
 
 /** A node that reads a file only after its program's time is over. */
-async function lateRead(text: string, run: RunCreate) {
+async function lateRead(text: string, run: RunCreate, waitMs = 1.5 * AGENT_MS) {
   const ready = Promise.withResolvers<void>()
   const reading = Promise.withResolvers<void>()
   const onRead: SimulatedNodeOptions['onRead'] = async () => {
@@ -31,12 +31,18 @@ async function lateRead(text: string, run: RunCreate) {
     if (!simulation.isIdle) return false
     simulation.clock.advance(AGENT_MS / 10)
     passedMs += AGENT_MS / 10
-    return passedMs > 1.5 * AGENT_MS
+    return passedMs > waitMs
   })
   ready.resolve()
   await until('it is over', async () => (await simulation.view('a')).counts.done === 1)
   return { simulation, rows: await overTime(simulation) }
 }
+
+test('one that ended in time has its verdict, also when it is read long after its stop', async () => {
+  const { simulation, rows } = await lateRead('0.5', program('/r.txt'), AGENT_MS + 60_000)
+  await using _ = simulation
+  expect(rows).toMatchObject([{ outcome: 'graded', reward: 0.5, attempt: 1 }])
+})
 
 test.each([
   ['1', 'graded', 1],

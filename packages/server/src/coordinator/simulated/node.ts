@@ -34,7 +34,7 @@ export interface SimulatedNodeOptions {
   onRead?(request: ReadFileRequest): string | undefined | Promise<string | undefined>
   /** A file that is put; throws what that fails with. */
   onPut?(request: PutFilesRequest): void | Promise<void>
-  onKill?(exec: string): void
+  onKill?(exec: string): void | Promise<void>
   onOpenGradeWorld?(sandbox: string, world: GraderWorld): void | Promise<void>
 }
 
@@ -110,7 +110,7 @@ export class SimulatedNode implements NodePort {
 
   async killExec({ exec }: { readonly exec: string }): Promise<{ processes: number }> {
     this.killed.push(exec)
-    this.#options.onKill?.(exec)
+    await this.#options.onKill?.(exec)
     return { processes: 1 }
   }
 
