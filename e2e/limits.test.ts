@@ -14,9 +14,17 @@ print('affinity', len(os.sched_getaffinity(0)))
 print('online', os.sysconf('SC_NPROCESSORS_ONLN'))
 print('cpuinfo', count('/proc/cpuinfo', '^processor'))
 print('stat', count('/proc/stat', '^cpu[0-9]'))
-print('sys', len([n for n in os.listdir('/sys/devices/system/cpu') if re.fullmatch('cpu[0-9]+', n)]) if os.path.isdir('/sys/devices/system/cpu') else 'none')
+print('configured', os.sysconf('SC_NPROCESSORS_CONF'))
+print('cores', re.search(r'cpu cores\\s*: (\\d+)', open('/proc/cpuinfo').read())[1])
+cpus = '/sys/devices/system/cpu'
+print('directories', len([n for n in os.listdir(cpus) if re.fullmatch('cpu[0-9]+', n)]))
+print('siblings', open(cpus + '/cpu0/topology/core_siblings').read().strip())
+try: open(cpus + '/online', 'w'); print('sysfs written')
+except OSError as e: print('sysfs', e.errno)
 print('MemTotal', re.search(r'MemTotal: +(\\d+)', open('/proc/meminfo').read())[1])
-print('nofile', __import__('resource').getrlimit(7)[0])
+import resource
+print('nofile', resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+print('nproc', resource.getrlimit(resource.RLIMIT_NPROC)[0])
 `)
 
 await story('the limits of a sandbox', { pool: 1 }, (given) => {
@@ -50,6 +58,56 @@ await story('the limits of a sandbox', { pool: 1 }, (given) => {
       expect((await sandbox.view()).resources).toMatchObject({ openFiles: 64, fileSize: 2 ** 23 })
     })
 
+    test('processes of one user: others of the sandbox have theirs', async () => {
+      const limit = 12
+      await using sandbox = await create({
+        resources: { memory: '256MiB', disk: '32MiB', pids: 48, processesPerUser: limit },
+      })
+      const user = '65534:65534'
+      const watched = sandbox.exec('sleep 1000', { user })
+      const bomb = await sandbox.exec(FORK_BOMB, { user })
+      expect(bomb).toMatchObject({ exitCode: 0, stdout: 'refused\n', limits: ['processesPerUser'] })
+      const next = await sandbox.exec('sleep 1000 & wait', { user })
+      expect(next).toMatchObject({ exitCode: 2, limits: ['processesPerUser'] })
+      // Who is somebody else has what it is promised, and no more.
+      expect(await sandbox.exec('true')).toMatchObject({ exitCode: 0, limits: [] })
+      const ofRoot = await sandbox.exec(FORK_BOMB)
+      expect(ofRoot).toMatchObject({ stdout: 'refused\n', limits: ['processesPerUser'] })
+      // What takes another name is counted for who started it.
+      const other = await sandbox.exec(
+        python(`
+import os
+try:
+    os.setgid(1); os.setuid(1)
+    for n in range(100):
+        if os.fork() == 0: os.execvp('sleep', ['sleep', '1000'])
+except OSError as e: print(e.errno, n < ${limit})
+`),
+        { user: 'daemon' },
+      )
+      expect(other).toMatchObject({ stdout: '11 True\n', limits: ['processesPerUser'] })
+      expect((await sandbox.view()).resources).toMatchObject({ processesPerUser: limit })
+      await sandbox.exec('kill -9 -1')
+      await watched
+      expect(await sandbox.exec('true', { user })).toMatchObject({ exitCode: 0, limits: [] })
+    })
+
+    test('processes of one user, of an episode', async () => {
+      await using run = given.client.rollouts.map(
+        [{ id: 'bomb' }],
+        async ({ sandbox }) => {
+          await sandbox.exec(FORK_BOMB, { user: '65534' })
+        },
+        {
+          from: given.image,
+          resources: { memory: '256MiB', pids: 48, processesPerUser: 12 },
+          grade: { run: async () => 1 },
+        },
+      )
+      const [row] = await run.wait()
+      expect(row).toMatchObject({ outcome: 'graded', reward: 1, flags: ['processesPerUser'] })
+    })
+
     test('the processors', async () => {
       await using sandbox = await create({ resources: { cpu: { request: 0.1, limit: 0.1 } } })
       const busy = () => sandbox.exec('while :; do :; done', { timeout: '500ms' })
@@ -78,25 +136,60 @@ await story('the limits of a sandbox', { pool: 1 }, (given) => {
     const small = { cpu: 1, memory: '256MiB', pids: 64 }
     const shown = {
       ...{ cpu_count: '1', affinity: '1', online: '1', cpuinfo: '1', stat: '1' },
-      ...{ MemTotal: '262144', nofile: '16384' },
+      ...{ configured: '1', cores: '1', directories: '1', siblings: '1', sysfs: '30' },
+      ...{ MemTotal: '262144', nofile: '16384', nproc: '128' },
     }
     const kinds = {
       'one from the pool': { resources: { ...small, disk: '32MiB' } },
       'one that started cold': { resources: { ...small, disk: '32MiB' }, checkpointable: true },
       'one with a disk of its own': { resources: { ...small, disk: '1GiB' } },
     } satisfies Record<string, Partial<SandboxOptions>>
-    const machineOf = async (sandbox: Sandbox) => {
-      const { stdout } = await sandbox.exec(MACHINE)
-      return Object.fromEntries(
-        stdout
-          .trim()
-          .split('\n')
-          .map((line) => line.split(' ')),
-      )
+    const said = (stdout: string) => {
+      const lines = stdout.trim().split('\n')
+      return Object.fromEntries(lines.map((line) => line.split(' ')))
     }
+    const machineOf = async (sandbox: Sandbox) => said((await sandbox.exec(MACHINE)).stdout)
     test.for(Object.entries(kinds))('%s', async ([, options]) => {
       await using sandbox = await create(options)
       expect(await machineOf(sandbox)).toMatchObject(shown)
+    })
+
+    test('copies of one, and what goes on from saved memory', async () => {
+      const resources = { ...small, disk: '32MiB' }
+      await using original = await create({ resources, checkpointable: true })
+      expect(await machineOf(original)).toMatchObject(shown)
+      const [copy] = await original.fork(1, { kind: 'memory' })
+      const { id } = await original.snapshot({ kind: 'memory' })
+      const restored = await given.client.sandboxes.create({ from: id })
+      const files = await create({ from: (await original.snapshot()).id, resources })
+      for (const each of [copy as Sandbox, restored, files]) {
+        expect(await machineOf(each)).toMatchObject(shown)
+        await each.stop()
+      }
+      await original.pause()
+      await original.resume()
+      expect(await machineOf(original)).toMatchObject(shown)
+    })
+
+    test('graders, in the episode’s sandbox and in one of the image alone', async () => {
+      const grade = (where: 'same' | 'clean') =>
+        given.client.rollouts.map([{ id: where }], async () => {}, {
+          from: given.image,
+          resources: { ...small, disk: '32MiB' },
+          grade: {
+            in: where,
+            run: async ({ sandbox }) => {
+              const { stdout } = await sandbox.exec(MACHINE)
+              expect(said(stdout)).toMatchObject(shown)
+              return 1
+            },
+          },
+        })
+      for (const where of ['same', 'clean'] as const) {
+        await using run = grade(where)
+        const [row] = await run.wait()
+        expect(row).toMatchObject({ outcome: 'graded', reward: 1 })
+      }
     })
   })
 })

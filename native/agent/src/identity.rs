@@ -8,7 +8,7 @@ use crate::pack::{self, Fields, Map};
 use crate::sys::process;
 
 /// What it calls itself. The revision is that of `docs/wire.md`: who has the file finds it in there without running it.
-const AGENT: &str = concat!("sandlot-agent ", env!("CARGO_PKG_VERSION"), " (revision 6)");
+const AGENT: &str = concat!("sandlot-agent ", env!("CARGO_PKG_VERSION"), " (revision 7)");
 
 /// Who this agent is, and how long it lives.
 pub struct Identity {

@@ -6,6 +6,8 @@ pub const STREAMS_MAX: usize = 1024;
 pub const WORLDS_MAX: usize = 16;
 /// Processes of a world of which nothing else is said.
 pub const PIDS_MAX_DEFAULT: u64 = 256;
+/// Users of a world whose processes are counted apart.
+pub const USERS_COUNTED_MAX: usize = 64;
 pub const LAYERS_MAX: usize = 128;
 /// Device nodes, and files of the machine, that one world is given.
 pub const GIVEN_MAX: usize = 512;

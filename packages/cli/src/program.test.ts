@@ -104,7 +104,7 @@ test.each([
   ['setup', ['setupCommand']],
   ['ps -a --json', ['psCommand', { all: true, json: true }]],
   [
-    'sandbox create --from debian:bookworm --memory 1GiB --cpu 0.5 --disk 2GiB --pids 9 --open-files 64 --file-size 1MiB --env A=1 --env B=2 --keep-warm 5m --lifetime 1h --tag x=y',
+    'sandbox create --from debian:bookworm --memory 1GiB --cpu 0.5 --disk 2GiB --pids 9 --pids-per-user 8 --open-files 64 --file-size 1MiB --env A=1 --env B=2 --keep-warm 5m --lifetime 1h --tag x=y',
     [
       'createCommand',
       {
@@ -113,6 +113,7 @@ test.each([
         cpu: 0.5,
         disk: '2GiB',
         pids: 9,
+        pidsPerUser: 8,
         openFiles: 64,
         fileSize: '1MiB',
         env: ['A=1', 'B=2'],

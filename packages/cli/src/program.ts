@@ -8,16 +8,10 @@ import { addImageVerbs } from './image-verbs.ts'
 import { addKeyVerbs } from './key-verbs.ts'
 import { addNetworkVerbs, addPolicyOptions } from './network-verbs.ts'
 
-import {
-  collect,
-  naturalNumber,
-  oneOf,
-  portNumber,
-  positiveNumber,
-  wholeNumber,
-} from './option-values.ts'
+import { collect, naturalNumber, oneOf, portNumber, wholeNumber } from './option-values.ts'
 import { addPortForwardVerb, addPortVerbs } from './port-verbs.ts'
 import { addQueueVerbs } from './queue-verbs.ts'
+import { addResourceOptions } from './resource-verb-options.ts'
 import { addRunVerbs } from './run-verbs.ts'
 import { addSecretVerbs } from './secret-verbs.ts'
 import { addShellVerb } from './shell-verb.ts'
@@ -111,15 +105,7 @@ function addSandboxVerbs(program: Command): void {
       '--from <start>',
       'an id or name, snapshot:NAME, template:NAME, debian:SUITE[,PACKAGE…], registry:NAME, or dockerfile:, directory:, tar: or oci:PATH',
     )
-    .option('--memory <size>', 'memory limit, such as 512MiB')
-    .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
-    .option(
-      '--disk <size>',
-      'size of the writable layer; on the machine’s disk where it is more than three quarters of the memory',
-    )
-    .option('--pids <n>', 'processes at once', wholeNumber)
-    .option('--open-files <n>', 'files that one process has open at once', wholeNumber)
-    .option('--file-size <size>', 'the largest file that may be written')
+  addResourceOptions(create)
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
     .option('--keep-warm <duration>', 'how long it lives unused (default: 10 minutes)')
     .option('--lifetime <duration>', 'how long it lives at most (default: no bound)')

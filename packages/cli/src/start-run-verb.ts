@@ -1,12 +1,6 @@
 import type { Command } from 'commander'
-import {
-  collect,
-  keptOf,
-  naturalNumber,
-  oneOf,
-  positiveNumber,
-  wholeNumber,
-} from './option-values.ts'
+import { collect, keptOf, naturalNumber, oneOf, wholeNumber } from './option-values.ts'
+import { addResourceOptions } from './resource-verb-options.ts'
 
 /** `sandlot runs start` */
 export function addStartRunVerb(runs: Command): void {
@@ -70,12 +64,7 @@ export function addWhat(start: Command): void {
     .option('--setup <command>', 'run this before the episode (again for more)', collect)
     .option('--file <PATH=FILE>', 'bring FILE to PATH before the episode (again for more)', collect)
     .option('--env <NAME=VALUE>', 'environment variable (again for more)', collect)
-    .option('--memory <size>', 'memory limit, such as 512MiB')
-    .option('--cpu <n>', 'processors, may be a fraction', positiveNumber)
-    .option('--disk <size>', 'size of the writable layer')
-    .option('--pids <n>', 'processes at once', wholeNumber)
-    .option('--open-files <n>', 'files that one process has open at once', wholeNumber)
-    .option('--file-size <size>', 'the largest file that may be written')
+  addResourceOptions(start)
     .option('--model <url>', 'a model that the episode finds at $SANDLOT_MODEL_URL')
     .option('--allow <host>', 'a host that set-up and episode may reach (again for more)', collect)
     .option('--packages', 'let set-up and episode reach the package mirrors of the machine')

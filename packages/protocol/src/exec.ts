@@ -77,7 +77,10 @@ export const outputCount = z.object({
 })
 
 /** Limits that a command can meet and be told of: its own deadline, and the quotas that are flags of an episode. */
-export const EXEC_LIMITS = ['time', 'output', 'pids', 'disk', 'fileSize', 'cpu'] as const
+export const EXEC_LIMITS = [
+  ...(['time', 'output', 'pids', 'processesPerUser'] as const),
+  ...(['disk', 'fileSize', 'cpu'] as const),
+] as const
 export type ExecLimit = (typeof EXEC_LIMITS)[number]
 
 /** How a command ended. Exactly one of `exitCode` and `signal` is a value, the other null. */

@@ -38,13 +38,17 @@ export type Outcome = (typeof OUTCOMES)[number]
  * |---|---|
  * | `disk` | a file system of the sandbox was full, of bytes or of files: `/`, `/tmp`, `/dev/shm` |
  * | `pids` | a new process or thread was refused |
+ * | `processesPerUser` | a user was refused a new process or thread, the sandbox as a whole was not |
  * | `output` | a command printed more than is kept |
  * | `fileSize` | a command was ended because a file of it had become too large |
  * | `cpu` | its processor limit held it up for a second, and for a tenth of the time that it computed |
  * | `network` | a bound of its network was met: connections, bytes or the rate at which it asks |
  * | `world` | the episode ended its own world, by killing the first process |
  */
-export const FLAGS = ['disk', 'pids', 'output', 'fileSize', 'cpu', 'world', 'network'] as const
+export const FLAGS = [
+  ...(['disk', 'pids', 'processesPerUser', 'output'] as const),
+  ...(['fileSize', 'cpu', 'world', 'network'] as const),
+] as const
 export type Flag = (typeof FLAGS)[number]
 
 /** What to do with an episode of some outcome. `zero` is refused where infrastructure, model or grader failed. */

@@ -52,7 +52,7 @@ export const gpuNeed = z.object({ type: z.string().exactOptional(), count: z.num
 
 /**
  * What a sandbox may use. Defaults: cpu `{ request: 0.1, limit: 2 }`, memory `{ request: '20MiB', limit: '1GiB' }`,
- * disk `'512MiB'`, pids 256, openFiles 16384 for each process, fileSize as large as the disk. A disk of up to three quarters of the memory limit is held in memory and counted in that limit; a larger one
+ * disk `'512MiB'`, pids 256, processesPerUser as many as pids, openFiles 16384 for each process, fileSize as large as the disk. A disk of up to three quarters of the memory limit is held in memory and counted in that limit; a larger one
  * is on the machine's disk, and counted against what is free there. GPUs: none by default; the sandbox has them to itself, starts cold and can't
  * have its memory saved.
  */
@@ -62,6 +62,8 @@ export const resources = z
     memory: requestedBytes.optional(),
     disk: sizeBytes.optional(),
     pids: z.number().int().min(4).max(4_096).optional(),
+    /** Processes and threads of those that one user started. */
+    processesPerUser: z.number().int().min(4).max(4_096).optional(),
     /** Files, sockets and pipes that one process may have open. */
     openFiles: z.number().int().min(32).max(OPEN_FILES_MAX).optional(),
     /** The largest that one file may become. */
@@ -77,6 +79,8 @@ export interface Resources {
   readonly memory: { readonly request: number; readonly limit: number }
   readonly disk: number
   readonly pids: number
+  /** Absent: as many as `pids`. */
+  readonly processesPerUser?: number
   /** Of one process. Absent: the default. */
   readonly openFiles?: number
   /** Of one file. Absent: as large as the disk. */
@@ -91,6 +95,7 @@ export const completeResourcesSchema = z.object({
   memory: z.object({ request: z.number(), limit: z.number() }),
   disk: z.number(),
   pids: z.number(),
+  processesPerUser: z.number().exactOptional(),
   openFiles: z.number().exactOptional(),
   fileSize: z.number().exactOptional(),
   gpu: gpuNeed.exactOptional(),
@@ -132,6 +137,7 @@ export function completeResources(input: z.output<typeof resources> | undefined)
     memory,
     disk: input?.disk ?? Math.min(RESOURCES_DEFAULT.disk, Math.floor(memory.limit / 2)),
     pids: input?.pids ?? RESOURCES_DEFAULT.pids,
+    ...(input?.processesPerUser === undefined ? {} : { processesPerUser: input.processesPerUser }),
     ...(input?.openFiles === undefined ? {} : { openFiles: input.openFiles }),
     ...(input?.fileSize === undefined ? {} : { fileSize: input.fileSize }),
     ...(input?.gpu === undefined ? {} : { gpu: input.gpu }),

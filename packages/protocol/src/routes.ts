@@ -32,6 +32,21 @@ const health = z.object({
   state: z.enum(SERVING_STATES),
   /** Why nothing new is admitted though it serves, such as a disk that is nearly full. Absent while all is well. */
   nothingNew: text.optional(),
+  /** What the machine has, and what is promised (requests) and allowed (limits) of it. Absent until it serves. */
+  load: z
+    .object({
+      sandboxes: z.number(),
+      /** Cores. */
+      cpu: z.object({ total: z.number(), requests: z.number(), limits: z.number() }),
+      /** Bytes. `free`: available now; `kept`: so much of it is promised to nobody. */
+      memory: z.object({
+        ...{ total: z.number(), free: z.number(), kept: z.number() },
+        ...{ requests: z.number(), limits: z.number() },
+      }),
+      /** The sum of limits, in machines. */
+      overcommit: z.object({ cpu: z.number(), memory: z.number() }),
+    })
+    .optional(),
 })
 export type Health = z.infer<typeof health>
 

@@ -31,10 +31,12 @@
 import type { Fate, Usage } from './fate.ts'
 import type { MachineGpus } from './gpu/machine-gpus.ts'
 import type { Guest } from './guest/guest.ts'
+import type { DiskSpace, MemorySpace } from './machine-space.ts'
 import type { Reconciled, ReconcileOptions } from './reconciled.ts'
 
 export { DRIVER_ERROR_CODES, DriverError, type DriverErrorCode } from './driver-error.ts'
 export { FATES, type Fate, type FateKind, type Usage } from './fate.ts'
+export type { DiskSpace, MemorySpace } from './machine-space.ts'
 export type { Reconciled, ReconcileOptions } from './reconciled.ts'
 
 /** How a driver differs from another; the conformance suite tests a missing capability to fail with `unsupported`. */
@@ -65,6 +67,8 @@ export interface SandboxLimits {
   readonly cpus: number
   /** Processes inside, over all users. */
   readonly pidsMax: number
+  /** Of them, those that one user started. Default: all. */
+  readonly userPidsMax?: number
   /**
    * Size of the main world's writable layer; a grader's own layer is sized from it. What doesn't fit into the memory limit is on the
    * machine's disk (`diskMediumOf`): there its pages are the kernel's cache, which the memory limit never has to hold.
@@ -146,14 +150,6 @@ export interface GradeWorldSpec {
   readonly shows: 'main' | 'image'
 }
 
-/** Of the file system for writable layers that are on the machine's disk. */
-export interface DiskSpace {
-  readonly totalBytes: number
-  readonly freeBytes: number
-  /** Taken by the layers of sandboxes that live. */
-  readonly heldBytes: number
-}
-
 /** A started sandbox without an owner. */
 export interface Blank {
   readonly hostId: string
@@ -169,6 +165,8 @@ export interface Sandbox {
   readonly spec: SandboxSpec
   /** For how long its processor limit has held its threads up, all together; 0 where the machine doesn't say. Milliseconds. */
   heldUpMs(): Promise<number>
+  /** What it uses of the machine's memory now, without what the kernel can drop; 0 where the machine doesn't say. Cheap. */
+  memoryBytes(): Promise<number>
   /** Resolves once, however it ends. Never rejects. */
   readonly gone: Promise<Fate>
 }
@@ -287,6 +285,9 @@ export interface RuntimeDriver extends AsyncDisposable {
 
   /** What the machine has for layers that are not in memory. Fails with `unsupported` where it has no place for any. */
   diskSpace(): Promise<DiskSpace>
+
+  /** What the machine has of memory for sandboxes, in all and now. Cheap. */
+  memorySpace(): Promise<MemorySpace>
 
   /** Ends a sandbox or a blank with all its processes, and removes what it left on the machine. Idempotent. */
   stop(sandbox: Sandbox | Blank, wait?: Wait): Promise<Fate>

@@ -16,6 +16,7 @@ export {
   type FateKind,
   type GradeWorldSpec,
   type Layer,
+  type MemorySpace,
   type ProbeFinding,
   type Reconciled,
   type ReconcileOptions,

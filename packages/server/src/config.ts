@@ -45,6 +45,8 @@ export interface DaemonOptions {
   readonly prices: PriceTable | null
   /** Below so much free space on the disk of the data directory nothing new is admitted. Default 0: 2 % of it, at most 1 GiB. `SANDLOT_DISK_FREE` */
   readonly diskFreeBytes: number
+  /** Of the machine's memory, so much is kept free: what is below is promised to no sandbox. Default 0: 5 % of it, at most 1 GiB. `SANDLOT_MEMORY_FREE` */
+  readonly memoryFreeBytes: number
   /** So long after its end a run is deleted, where it says nothing itself. Default 0: somebody deletes it. `SANDLOT_RETAIN` */
   readonly retainMs: number
   /** Whether what was acknowledged also survives a loss of power. Default no (`process`). `SANDLOT_DURABILITY` */
@@ -115,6 +117,10 @@ export function daemonOptions(
     diskFreeBytes:
       input.diskFreeBytes ??
       inWords('SANDLOT_DISK_FREE', parseSizeBytes, 'a size such as 5GiB') ??
+      0,
+    memoryFreeBytes:
+      input.memoryFreeBytes ??
+      inWords('SANDLOT_MEMORY_FREE', parseSizeBytes, 'a size such as 2GiB') ??
       0,
     retainMs:
       input.retainMs ?? inWords('SANDLOT_RETAIN', parseDurationMs, 'a duration such as 30d') ?? 0,

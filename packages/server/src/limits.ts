@@ -136,6 +136,12 @@ export const SERVER_LIMITS = {
   networkBytesEveryMs: 30_000,
   /** How often it is looked whether the machine has what the node believes, and nothing else. */
   reconcileEveryMs: 10_000,
+  /** Free memory that nobody is promised: a share of the machine's, no more than this. */
+  memoryFreeBytes: 2 ** 30,
+  memoryFreeShare: 0.05,
+  /** How often the memory of the machine and of all sandboxes is looked at, and how much longer than a look the pause is at least. */
+  memoryEveryMs: 1_000,
+  memoryLookShare: 20,
   /** How often sandboxes past their time are looked for. */
   reapEveryMs: 1_000,
   /** Sandboxes ended by one look. */

@@ -191,7 +191,7 @@ function handlersOf(
   const functions = new ClientFunctions()
   const files = fileHandlers(node)
   return {
-    ...healthHandler(serving, given.disk),
+    ...healthHandler(serving, given.disk, given.node.room),
     ...backupHandlers({
       ...{ engine, images, checkpoints: given.checkpoints, clock: systemClock },
       dataDirectory: options.dataDirectory,

@@ -9,6 +9,7 @@ use crate::pack::{self, Map};
 #[derive(Clone, Copy, Default)]
 pub struct Met {
     pids: bool,
+    user_pids: bool,
     disk: bool,
     file_size: bool,
 }
@@ -16,7 +17,12 @@ pub struct Met {
 impl Met {
     /// For the result: the names of those that were met.
     pub fn add_to(self, map: Map) -> Map {
-        let all = [("pids", self.pids), ("disk", self.disk), ("fileSize", self.file_size)];
+        let all = [
+            ("pids", self.pids),
+            ("processesPerUser", self.user_pids),
+            ("disk", self.disk),
+            ("fileSize", self.file_size),
+        ];
         let names = all.into_iter().filter_map(|(name, met)| met.then_some(name));
         map.array("limits", names.clone().count(), |out| {
             names.for_each(|name| pack::text(out, name));
@@ -32,9 +38,11 @@ impl Agent {
         };
         let (world, name) = (exec.world, exec.name.clone());
         let (exit, refused_before) = (exec.exit, exec.refused_before);
+        let (user, user_refused_before) = (exec.user, exec.user_refused_before);
         let known = &self.worlds[world];
         let met = Met {
             pids: known.refused() > refused_before,
+            user_pids: user.is_some() && known.users.refused(user) > user_refused_before,
             disk: exit.shm_full || known.is_full(),
             file_size: known.file_bytes_max.is_some() && exit.by_signal(libc::SIGXFSZ as u8),
         };

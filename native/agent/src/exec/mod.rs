@@ -69,6 +69,9 @@ pub struct Exec {
     left: u64,
     /// How often its world had been refused a process when it began.
     refused_before: u64,
+    /// By whom it was started, where users are counted, and how often they had been refused one.
+    user: Option<usize>,
+    user_refused_before: u64,
     met: Met,
     /// A reader has had the result.
     delivered: bool,

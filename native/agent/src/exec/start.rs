@@ -42,7 +42,11 @@ impl Agent {
             return Err(Failure::invalid("what a terminal shows is read while its command runs"));
         }
         let serial = self.next_serial();
-        let cgroup = format!("{}/{name}", self.worlds[world].cgroup());
+        let user = fields.optional_bytes("user")?;
+        let place = self.worlds[world]
+            .place_of(user, &self.changes.fd)
+            .map_err(|errno| Failure::system(errno, "group of a user"))?;
+        let cgroup = format!("{}/{name}", place.cgroup);
         let plumbing = match terminal {
             true => Plumbing::of_terminal(&cgroup),
             false => Plumbing::lay(&cgroup, fields.flag("stdin")?),
@@ -79,6 +83,8 @@ impl Agent {
             exit: Exit::default(),
             left: 0,
             refused_before: self.worlds[world].refused(),
+            user: place.user,
+            user_refused_before: self.worlds[world].users.refused(place.user),
             met: Met::default(),
             delivered: false,
             forget,

@@ -31,6 +31,8 @@ pub struct Plan<'a> {
     pub at_terminal: bool,
     pub account: &'a Account,
     pub limits: &'a Limits,
+    /// RLIMIT_NPROC.
+    pub processes: u64,
     /// As the world sees it.
     pub pid: i32,
     pub stage: Stage,
@@ -61,7 +63,7 @@ fn become_the_command(plan: &mut Plan<'_>) -> Result<(), i32> {
         terminal::be_controlled_by(0)?;
     }
     plan.stage = Stage::Limits;
-    impose_limit(libc::RLIMIT_NPROC, plan.limits.processes)?;
+    impose_limit(libc::RLIMIT_NPROC, plan.processes)?;
     impose_limit(libc::RLIMIT_NOFILE, plan.limits.open_files)?;
     impose_limit(libc::RLIMIT_CORE, 0)?;
     if let Some(bytes) = plan.limits.file_bytes {

@@ -1,12 +1,13 @@
 //! What a world is told of its machine: the memory and the processors that were asked for. The machine's own belong to others
 //! too. Files that programs read for it are covered when a world is prepared, and written when it opens.
 //!
-//! `sysinfo(2)` can't be covered: it tells the memory of the host.
+//! `sysinfo(2)` can't be covered: the runtime answers it with the memory of the host.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::topology;
 use crate::failure::{Failure, Outcome};
 use crate::pack::Fields;
 use crate::sys::fd::{Fd, open, read_file, write_all_blocking};
@@ -20,7 +21,6 @@ pub struct Machine {
     memory: Fd,
     processors: Cut,
     times: Cut,
-    online: Fd,
 }
 
 /// A file in place of the kernel's, and what that said.
@@ -32,15 +32,11 @@ struct Cut {
 impl Machine {
     /// Covers the files in what is staged for the world's root.
     pub fn prepare() -> Outcome<Machine> {
-        let processors = "devices/system/cpu";
+        topology::prepare()?;
         Ok(Machine {
-            memory: cover("meminfo", &["proc/meminfo"])?,
+            memory: cover("meminfo")?,
             processors: Cut::prepare("cpuinfo")?,
             times: Cut::prepare("stat")?,
-            online: cover(
-                "online",
-                &["online", "possible", "present"].map(|name| format!("sys/{processors}/{name}")),
-            )?,
         })
     }
 
@@ -50,11 +46,9 @@ impl Machine {
         let all = self.processors.whole.windows(2).filter(|pair| pair == b"\n\n").count().max(1);
         let most = fields.optional_number("cpus")?.unwrap_or(u64::MAX);
         let count = most.min(all as u64) as usize;
-        self.processors.show(first_blocks(&self.processors.whole, count));
+        self.processors.show(&with_cores(first_blocks(&self.processors.whole, count), count));
         self.times.show(&without_processors(&self.times.whole, count));
-        let online = if count > 1 { format!("0-{}\n", count - 1) } else { "0\n".into() };
-        write_all_blocking(self.online.raw(), online.as_bytes());
-        Ok(())
+        topology::show(count)
     }
 
     fn show_memory(&self, fields: &Fields<'_>) -> Outcome<()> {
@@ -87,7 +81,7 @@ impl Cut {
     fn prepare(name: &str) -> Outcome<Cut> {
         let place = format!("proc/{name}");
         let whole = read_file(format!("{STAGE}/{place}").as_bytes(), TEXT_BYTES_MAX);
-        Ok(Cut { whole: whole.unwrap_or_default(), file: cover(name, &[place])? })
+        Ok(Cut { whole: whole.unwrap_or_default(), file: cover(name)? })
     }
 
     fn show(&self, text: &[u8]) {
@@ -95,19 +89,13 @@ impl Cut {
     }
 }
 
-/// An empty file, bound over each place that there is.
-fn cover(name: &str, places: &[impl AsRef<str>]) -> Outcome<Fd> {
+/// An empty file, bound over the one of this name below /proc.
+fn cover(name: &str) -> Outcome<Fd> {
     let source = format!("{STAGE}/{name}");
     let failed = |errno| Failure::system(errno, String::from(name));
     let flags = libc::O_CREAT | libc::O_WRONLY;
     let file = open(source.as_bytes(), flags, 0o444).map_err(failed)?;
-    for place in places {
-        let place = format!("{STAGE}/{}", place.as_ref());
-        match mount::bind(source.as_bytes(), place.as_bytes()) {
-            Ok(()) | Err(libc::ENOENT) => {}
-            Err(errno) => return Err(failed(errno)),
-        }
-    }
+    mount::bind(source.as_bytes(), format!("{STAGE}/proc/{name}").as_bytes()).map_err(failed)?;
     Ok(file)
 }
 
@@ -115,6 +103,21 @@ fn cover(name: &str, places: &[impl AsRef<str>]) -> Outcome<Fd> {
 fn first_blocks(text: &[u8], count: usize) -> &[u8] {
     let ends = text.windows(2).enumerate().filter(|(_, pair)| pair == b"\n\n");
     ends.map(|(at, _)| at + 2).nth(count.saturating_sub(1)).map_or(text, |end| &text[..end])
+}
+
+/// The runtime shows all processors as cores of one, and each says how many those are.
+fn with_cores(text: &[u8], count: usize) -> Vec<u8> {
+    let mut all = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match line.iter().position(|byte| *byte == b':') {
+            Some(at) if line.starts_with(b"siblings") || line.starts_with(b"cpu cores") => {
+                all.extend_from_slice(&line[..at]);
+                all.extend_from_slice(format!(": {count}\n").as_bytes());
+            }
+            _ => all.extend_from_slice(line),
+        }
+    }
+    all
 }
 
 /// Without the lines `cpu<n>` of those that aren't there.
@@ -137,6 +140,13 @@ mod tests {
         assert_eq!(first_blocks(text, 1), b"processor: 0\nmodel: x\n\n");
         assert_eq!(first_blocks(text, 2), text);
         assert_eq!(first_blocks(text, 9), text);
+    }
+
+    #[test]
+    fn their_cores() {
+        let text = b"processor\t: 0\nsiblings\t: 16\ncpu cores\t: 16\nflags\t: a\n\n";
+        let shown = b"processor\t: 0\nsiblings\t: 2\ncpu cores\t: 2\nflags\t: a\n\n";
+        assert_eq!(with_cores(text, 2), shown);
     }
 
     #[test]

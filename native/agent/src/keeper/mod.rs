@@ -18,6 +18,7 @@ mod open;
 mod prepare;
 mod spawn;
 pub mod terminal;
+mod topology;
 
 use alloc::collections::BTreeMap;
 use alloc::vec;

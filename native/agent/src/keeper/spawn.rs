@@ -3,7 +3,7 @@
 use alloc::ffi::CString;
 use alloc::vec::Vec;
 
-use super::account::resolve;
+use super::account::{Account, resolve};
 use super::child::{self, Plan, Stage};
 use super::explain::explain;
 use super::message::Message;
@@ -16,6 +16,8 @@ use crate::sys::process;
 /// What every command of the world is held to.
 pub struct Limits {
     pub processes: u64,
+    /// Of each user.
+    pub user_processes: Option<u64>,
     pub open_files: u64,
     pub file_bytes: Option<u64>,
 }
@@ -47,9 +49,17 @@ impl Limits {
         let file_bytes = fields.optional_number("fileBytesMax")?;
         Ok(Limits {
             processes: processes.min(ceilings.processes),
+            user_processes: fields.optional_number("userPidsMax")?,
             open_files: fields.number("nofileMax")?.min(ceilings.open_files),
             file_bytes: file_bytes.map(|bytes| bytes.min(ceilings.file_bytes)),
         })
+    }
+
+    /// RLIMIT_NPROC of a command: above what its groups allow, so that those are met first, which tell of it.
+    fn processes_of(&self, account: &Account) -> u64 {
+        let beside = if account.uid == 0 { PROCESSES_BESIDE_THE_WORLD } else { 1 };
+        let of_user = self.user_processes.map(|most| most.saturating_add(beside));
+        self.processes.min(of_user.unwrap_or(u64::MAX))
     }
 }
 
@@ -98,6 +108,7 @@ pub fn spawn(
         at_terminal: terminal.is_some(),
         account: &account,
         limits,
+        processes: limits.processes_of(&account),
         pid: 0,
         stage: Stage::Born,
         errno: 0,
@@ -165,7 +176,7 @@ fn no_process(errno: i32) -> Failure {
     match errno {
         libc::EAGAIN => Failure {
             code: Code::Limit,
-            message: "the world has as many processes as it may have".into(),
+            message: "the world, or its user, has as many processes as it may have".into(),
             errno,
         },
         // The init of the world is dead.

@@ -18,6 +18,7 @@ mod open;
 pub mod paths;
 mod prepare;
 mod stats;
+mod users;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,6 +27,7 @@ use crate::agent::Agent;
 use crate::failure::{Code, Failure, Outcome};
 use crate::sys::fd::Fd;
 use link::KeeperLink;
+use users::Users;
 
 pub struct World {
     pub name: String,
@@ -51,6 +53,7 @@ pub struct World {
     /// How many processes it may have; none was said yet.
     pids_max: Option<u64>,
     told_pids: bool,
+    pub users: Users,
     told_disk: bool,
     told_output: bool,
     told_file_size: bool,

@@ -10,10 +10,22 @@ use crate::sys::changes;
 use crate::sys::fd::read_from_start;
 use crate::sys::stat::is_full;
 
+/// So often two counters are read that belong together, until nothing came in between.
+const SETTLED_LOOKS: usize = 16;
+
 impl World {
-    /// How often a new process was refused for the limit.
+    /// How often a new process was refused for the limit of the world. What a user was refused for his own counts above it too.
     pub fn refused(&self) -> u64 {
-        counter(&read_from_start(&self.refusals), b"max ")
+        let mut of_users = self.users.refused(None);
+        for _ in 0..SETTLED_LOOKS {
+            let all = counter(&read_from_start(&self.refusals), b"max ");
+            let before = core::mem::replace(&mut of_users, self.users.refused(None));
+            if before == of_users {
+                return all.saturating_sub(of_users);
+            }
+        }
+        // A bomb of some user: it meets that limit and not this one.
+        0
     }
 
     /// Whether its writable layer is.
@@ -44,6 +56,7 @@ impl Agent {
         changes::drain(&self.changes.fd);
         for world in 0..self.worlds.len() {
             self.look_at_refusals(world);
+            self.look_at_refused_users(world);
             self.settle_end(world);
         }
     }
@@ -81,6 +94,7 @@ impl Agent {
             let world = &self.worlds[at];
             let known = [
                 ("pids", world.told_pids),
+                ("processesPerUser", world.users.told()),
                 ("disk", world.told_disk),
                 ("output", world.told_output),
                 ("fileSize", world.told_file_size),
@@ -99,7 +113,7 @@ impl Agent {
         }
     }
 
-    fn tell_flag(&mut self, world: usize, flag: &'static str, exec: Option<&str>) {
+    pub(super) fn tell_flag(&mut self, world: usize, flag: &'static str, exec: Option<&str>) {
         let name = self.worlds[world].name.clone();
         self.tell_watchers(|| flag_event(&name, flag, exec));
     }

@@ -91,7 +91,8 @@ impl Agent {
         for name in ["u", "w"] {
             make_directory(&format!("{place}/{name}")).map_err(failed)?;
         }
-        self.limit_processes(world, limits.pids_max).map_err(failed)
+        self.limit_processes(world, limits.pids_max).map_err(failed)?;
+        self.worlds[world].limit_users(limits.user_pids_max).map_err(failed)
     }
 
     pub(super) fn limit_processes(&mut self, world: usize, most: u64) -> Result<(), i32> {
@@ -118,6 +119,7 @@ struct Limits {
     upper_bytes: u64,
     upper_inodes: u64,
     pids_max: u64,
+    user_pids_max: Option<u64>,
     file_bytes_max: Option<u64>,
 }
 
@@ -148,6 +150,7 @@ impl Limits {
             upper_bytes: fields.number("upperBytes")?,
             upper_inodes: fields.number("upperInodes")?,
             pids_max: fields.number("pidsMax")?,
+            user_pids_max: fields.optional_number("userPidsMax")?,
             file_bytes_max: fields.optional_number("fileBytesMax")?,
         })
     }

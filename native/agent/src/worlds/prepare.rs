@@ -2,6 +2,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::link::KeeperLink;
+use super::users::Users;
 use super::{Awaited, Ender, Init, State, Waiting, World, parse_name, paths};
 use crate::agent::Agent;
 use crate::clock::now_us;
@@ -76,6 +77,7 @@ impl Agent {
             refusals_watch,
             pids_max: None,
             told_pids: false,
+            users: Users::default(),
             told_disk: false,
             told_output: false,
             told_file_size: false,

@@ -29,7 +29,8 @@ impl World {
             .text("world", &self.name)
             .number("processes", number("pids.current"))
             .number("pidsPeak", number("pids.peak"))
-            .number("pidsRefused", self.refused());
+            .number("pidsRefused", self.refused())
+            .number("userPidsRefused", self.users.refused(None));
         let space = space(self.upper().as_bytes()).unwrap_or_default();
         map.number("upperUsedBytes", space.total_bytes - space.free_bytes)
             .number("upperTotalBytes", space.total_bytes)

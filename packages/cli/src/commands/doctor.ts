@@ -5,6 +5,7 @@ import { formatTable } from '../output/table.ts'
 import { printJson, printLine } from '../output/terminal.ts'
 import { findNative } from '../setup/native.ts'
 import { findRunsc } from '../setup/runsc.ts'
+import { findPromises } from './promises.ts'
 
 export interface DoctorOptions {
   readonly json?: boolean
@@ -53,6 +54,8 @@ async function examine(deep: boolean): Promise<Finding[]> {
     const program = PROGRAM_OF[finding.name]
     findings.push(program && !programs[program] ? notYet(finding.name) : finding)
   }
+  const promises = await findPromises()
+  if (promises) findings.push(promises)
   if (deep && findings.every(isFit)) findings.push(await trial(programs))
   return findings
 }

@@ -7,6 +7,7 @@ export interface ResourceOptions {
   readonly cpu?: number
   readonly disk?: string
   readonly pids?: number
+  readonly pidsPerUser?: number
   readonly openFiles?: number
   readonly fileSize?: string
   readonly gpu?: string
@@ -15,5 +16,7 @@ export interface ResourceOptions {
 /** Those that were given. */
 export function resourcesOf(options: ResourceOptions) {
   const { memory, cpu, disk, pids, openFiles, fileSize } = options
-  return given({ memory, cpu, disk, pids, openFiles, fileSize, gpu: gpuOf(options.gpu) })
+  const processesPerUser = options.pidsPerUser
+  const gpu = gpuOf(options.gpu)
+  return given({ memory, cpu, disk, pids, processesPerUser, openFiles, fileSize, gpu })
 }

@@ -17,7 +17,7 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   directory_not_empty: 'Remove what is in it first.',
   no_space: 'The sandbox’s disk is full: ask for more with --disk when it is created.',
   sandbox_limit:
-    'A limit of the sandbox was met: ask for more with --memory, --cpu, --disk, --pids, --open-files or --file-size when it is created.',
+    'A limit of the sandbox was met: ask for more with --memory, --cpu, --disk, --pids, --pids-per-user, --open-files or --file-size when it is created.',
   run_exists:
     'Take another name, or say --if-exists attach to have its results, --if-exists replace to run it again.',
   run_differs:

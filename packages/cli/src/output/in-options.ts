@@ -5,6 +5,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   'resources.cpu': '--cpu',
   'resources.disk': '--disk',
   'resources.pids': '--pids',
+  'resources.processesPerUser': '--pids-per-user',
   'resources.openFiles': '--open-files',
   'resources.fileSize': '--file-size',
   'resources.gpu': '--gpu',

@@ -36,6 +36,12 @@ export interface MemoryEvidence {
   readonly peakBytes: number
 }
 
+/** The tightest limit of memory that groups above the leaves set, and what of it is still to be had. Infinity without any. */
+export interface MemoryAbove {
+  readonly limitBytes: number
+  readonly availableBytes: number
+}
+
 export interface CgroupLeaf {
   readonly hostId: string
   /** Absolute directories, for the state file. */
@@ -59,6 +65,8 @@ export interface CgroupLeaf {
   resetPeak(): Promise<void>
 
   usage(): Promise<LeafUsage>
+  /** The memory of its usage alone. */
+  memoryBytes(): Promise<number>
   evidence(): Promise<MemoryEvidence>
 
   /** Pids of what lives in it, in no order. Empty when the leaf is gone. */
@@ -77,6 +85,7 @@ export interface Cgroups {
   prepare(): Promise<void>
   /** Touches nothing: the leaf may not exist. */
   leaf(hostId: string): CgroupLeaf
+  memoryAbove(): Promise<MemoryAbove>
   /** Host ids that have a leaf, or a part of one. */
   list(): Promise<readonly string[]>
   /** Removes the parent when no leaf is left in it. */

@@ -4,7 +4,9 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdir, readdir, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { MemoryAbove } from './cgroups.ts'
 
 const POLL_MS_FIRST = 1
 const POLL_MS_MAX = 20
@@ -34,9 +36,36 @@ export async function readKeyed(path: string, key: string): Promise<number> {
 }
 
 /** Of `memory.stat`: pages of files, which can be dropped or written out. Memory that is shared is none of them. */
-export async function readCache(path: string): Promise<number> {
-  const active = readKeyed(path, 'active_file')
-  return (await active) + (await readKeyed(path, 'inactive_file'))
+export async function readCache(path: string, prefix = ''): Promise<number> {
+  const active = readKeyed(path, `${prefix}active_file`)
+  return (await active) + (await readKeyed(path, `${prefix}inactive_file`))
+}
+
+/** How a version calls what it says of the memory of a group with all below it. */
+export interface MemoryNames {
+  readonly limit: string
+  readonly usage: string
+  /** Before the keys of `memory.stat`. */
+  readonly prefix: string
+}
+
+/** A limit so large is none: v1 has no word for that. */
+const LIMITED_BELOW = 2 ** 60
+
+export async function readMemoryAbove(
+  directories: readonly string[],
+  { limit, usage, prefix }: MemoryNames,
+): Promise<MemoryAbove> {
+  let tightest: MemoryAbove = { limitBytes: Infinity, availableBytes: Infinity }
+  for (const directory of directories) {
+    const limitBytes = await readNumber(join(directory, limit))
+    if (limitBytes === 0 || limitBytes >= LIMITED_BELOW) continue
+    const cacheBytes = await readCache(join(directory, 'memory.stat'), prefix)
+    const usedBytes = Math.max(0, (await readNumber(join(directory, usage))) - cacheBytes)
+    const availableBytes = Math.max(0, limitBytes - usedBytes)
+    if (availableBytes < tightest.availableBytes) tightest = { limitBytes, availableBytes }
+  }
+  return tightest
 }
 
 export async function writeControl(path: string, value: string | number): Promise<void> {

@@ -8,6 +8,7 @@ import {
   poll,
   readCache,
   readKeyed,
+  readMemoryAbove,
   readNumber,
   readPids,
   tryRemove,
@@ -28,6 +29,11 @@ const CPU_QUOTA_US_MIN = 1_000
 const CPU_SHARES_ONE = 1_024
 const CPU_SHARES_MIN = 2
 const CPU_SHARES_MAX = 262_144
+const MEMORY_NAMES = {
+  limit: 'memory.limit_in_bytes',
+  usage: 'memory.usage_in_bytes',
+  prefix: 'total_',
+}
 /** A peak this near to the limit counts as at it: the kernel charges in batches of pages. */
 const LIMIT_SLACK_BYTES = 2 * 2 ** 20
 
@@ -43,6 +49,7 @@ export function cgroupsV1(mounts: ControllerMounts, parent: string): Cgroups {
     version: 1,
     prepare: async () => void (await Promise.all(all.map(makeParent))),
     leaf: (hostId) => leaf(parents, hostId),
+    memoryAbove: () => readMemoryAbove([mounts.memory, parents.memory], MEMORY_NAMES),
     list: async () => [...new Set((await Promise.all(all.map(listDirectories))).flat())],
     dispose: async () => void (await Promise.all(all.map(tryRemove))),
   }
@@ -82,6 +89,7 @@ function leaf(parents: ControllerMounts, hostId: string): CgroupLeaf {
     heldUpMs: async () => (await readKeyed(join(cpu, 'cpu.stat'), 'throttled_time')) / 1e6,
     resetPeak: () => writeControl(join(memory, 'memory.max_usage_in_bytes'), 0),
     usage: () => usage(memory, cpuacct),
+    memoryBytes: () => memoryBytes(memory),
     evidence: () => evidence(memory),
     processes,
     kill: (timeoutMs) => kill(processes, timeoutMs),
@@ -108,14 +116,17 @@ function sharesOf(share: number): number {
 }
 
 async function usage(memory: string, cpuacct: string): Promise<LeafUsage> {
-  const [cpuNs, chargedBytes, memoryPeakBytes, cacheBytes] = await Promise.all([
+  const [cpuNs, memoryNowBytes, memoryPeakBytes] = await Promise.all([
     readNumber(join(cpuacct, 'cpuacct.usage')),
-    readNumber(join(memory, 'memory.usage_in_bytes')),
+    memoryBytes(memory),
     readNumber(join(memory, 'memory.max_usage_in_bytes')),
-    readCache(join(memory, 'memory.stat')),
   ])
-  const memoryBytes = Math.max(0, chargedBytes - cacheBytes)
-  return { cpuMs: cpuNs / 1e6, memoryBytes, memoryPeakBytes }
+  return { cpuMs: cpuNs / 1e6, memoryBytes: memoryNowBytes, memoryPeakBytes }
+}
+
+async function memoryBytes(memory: string): Promise<number> {
+  const chargedBytes = await readNumber(join(memory, 'memory.usage_in_bytes'))
+  return Math.max(0, chargedBytes - (await readCache(join(memory, 'memory.stat'))))
 }
 
 async function evidence(memory: string): Promise<MemoryEvidence> {

@@ -8,6 +8,7 @@ import {
   readCache,
   readControl,
   readKeyed,
+  readMemoryAbove,
   readNumber,
   readPids,
   tryRemove,
@@ -21,6 +22,8 @@ const CPU_QUOTA_US_MIN = 1_000
 const CPU_WEIGHT_ONE = 100
 const CPU_WEIGHT_MAX = 10_000
 
+const MEMORY_NAMES = { limit: 'memory.max', usage: 'memory.current', prefix: '' }
+
 /** `root` is the mount of cgroup2, or a part of it that was delegated to us. */
 export function cgroupsV2(root: string, parent: string): Cgroups {
   const directory = join(root, parent)
@@ -32,6 +35,7 @@ export function cgroupsV2(root: string, parent: string): Cgroups {
       await writeControl(join(directory, 'cgroup.subtree_control'), CONTROLLERS)
     },
     leaf: (hostId) => leaf(join(directory, hostId), hostId),
+    memoryAbove: () => readMemoryAbove([root, directory], MEMORY_NAMES),
     list: () => listDirectories(directory),
     dispose: async () => void (await tryRemove(directory)),
   }
@@ -63,6 +67,7 @@ function leaf(directory: string, hostId: string): CgroupLeaf {
     // The peak of memory.peak is reset for the writer's own descriptor only, so it covers the start too.
     resetPeak: async () => {},
     usage: () => usage(directory),
+    memoryBytes: () => memoryBytes(directory),
     evidence: () => evidence(directory),
     processes: () => readPids(file('cgroup.procs')),
     kill: (timeoutMs) => kill(directory, timeoutMs),
@@ -80,25 +85,34 @@ function weightOf(share: number): number {
 }
 
 async function usage(directory: string): Promise<LeafUsage> {
-  const [cpuUs, chargedBytes, memoryPeakBytes, cacheBytes] = await Promise.all([
+  const [cpuUs, memoryNowBytes, memoryPeakBytes] = await Promise.all([
     readKeyed(join(directory, 'cpu.stat'), 'usage_usec'),
-    readNumber(join(directory, 'memory.current')),
-    readNumber(join(directory, 'memory.peak')),
-    readCache(join(directory, 'memory.stat')),
+    memoryBytes(directory),
+    peakBytes(directory),
   ])
-  const memoryBytes = Math.max(0, chargedBytes - cacheBytes)
-  return { cpuMs: cpuUs / 1e3, memoryBytes, memoryPeakBytes }
+  return { cpuMs: cpuUs / 1e3, memoryBytes: memoryNowBytes, memoryPeakBytes }
+}
+
+async function memoryBytes(directory: string): Promise<number> {
+  const chargedBytes = await readNumber(join(directory, 'memory.current'))
+  return Math.max(0, chargedBytes - (await readCache(join(directory, 'memory.stat'))))
+}
+
+/** Kernels before 5.19 keep none: then it is no less than what is charged now. */
+async function peakBytes(directory: string): Promise<number> {
+  const peak = await readNumber(join(directory, 'memory.peak'))
+  return peak || (await readNumber(join(directory, 'memory.current')))
 }
 
 async function evidence(directory: string): Promise<MemoryEvidence> {
   const events = join(directory, 'memory.events')
-  const [oomKills, oom, limitBytes, peakBytes] = await Promise.all([
+  const [oomKills, oom, limitBytes, peak] = await Promise.all([
     readKeyed(events, 'oom_kill'),
     readKeyed(events, 'oom'),
     readNumber(join(directory, 'memory.max')),
-    readNumber(join(directory, 'memory.peak')),
+    peakBytes(directory),
   ])
-  return { oomKills, limitHit: oom > 0, limitBytes, peakBytes }
+  return { oomKills, limitHit: oom > 0, limitBytes, peakBytes: peak }
 }
 
 async function kill(directory: string, timeoutMs: number): Promise<boolean> {

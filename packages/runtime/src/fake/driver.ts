@@ -14,6 +14,7 @@ import {
   type Fate,
   type FateKind,
   type GradeWorldSpec,
+  type MemorySpace,
   type ProbeFinding,
   type Reconciled,
   type Recovery,
@@ -52,6 +53,8 @@ export interface FakeDriverOptions {
   readonly gpus?: () => MachineGpus
   /** What the machine says of its disk. Default: a terabyte, all of it free. */
   readonly disk?: () => DiskSpace
+  /** Of its memory. Default: a terabyte, all of it there. */
+  readonly memory?: () => MemorySpace
 }
 
 const TERABYTE = 2 ** 40
@@ -182,6 +185,10 @@ export class FakeDriver implements RuntimeDriver {
 
   async diskSpace(): Promise<DiskSpace> {
     return this.#options.disk?.() ?? EMPTY_DISK
+  }
+
+  async memorySpace(): Promise<MemorySpace> {
+    return this.#options.memory?.() ?? { totalBytes: TERABYTE, availableBytes: TERABYTE }
   }
 
   async stop(sandbox: Sandbox | Blank): Promise<Fate> {

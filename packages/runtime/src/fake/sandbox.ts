@@ -68,7 +68,9 @@ export class FakeSandbox {
   sandbox(): Sandbox {
     const { id, spec, guest } = this
     const heldUpMs = async () => 0
-    return { id, hostId: this.hostId, spec, guest, heldUpMs, gone: this.#gone.promise }
+    const memoryBytes = async () => this.usage.memoryBytes
+    const gone = this.#gone.promise
+    return { id, hostId: this.hostId, spec, guest, heldUpMs, memoryBytes, gone }
   }
 
   /** The first end is the one that counts. */

@@ -28,6 +28,7 @@ import { GUEST_LIMITS } from './limits.ts'
 import type { GuestLink } from './link.ts'
 import * as messages from './messages.ts'
 import { NewsQueue } from './news-queue.ts'
+import { USERS_REVISION } from './revision.ts'
 
 /** The client of one agent: every call is one request on its link. */
 export class AgentGuest implements Guest {
@@ -73,6 +74,9 @@ export class AgentGuest implements Guest {
   }
 
   async openWorld(spec: WorldSpec, wait: GuestWait = {}): Promise<{ elapsedUs: number }> {
+    if (spec.userPidsMax !== undefined) {
+      this.#link.requireRevision(USERS_REVISION, 'a limit of processes for each user')
+    }
     return await this.#link.request('world.open', worldArguments(spec), messages.worldReady, wait)
   }
 
@@ -114,7 +118,7 @@ function thawArguments(identity: GuestIdentity | undefined): PayloadMap {
 function worldArguments(spec: WorldSpec): PayloadMap {
   const { world, below, disk, upperBytes, upperInodes, shmBytes, pidsMax, nofileMax } = spec
   const { fileBytesMax, hostname, memoryTotalBytes, cpus, hosts, identity } = spec
-  const { nameServers, devices, given } = spec
+  const { userPidsMax, nameServers, devices, given } = spec
   return {
     world,
     below,
@@ -124,6 +128,7 @@ function worldArguments(spec: WorldSpec): PayloadMap {
     upperInodes,
     shmBytes,
     pidsMax,
+    userPidsMax,
     nofileMax,
     fileBytesMax,
     hostname,

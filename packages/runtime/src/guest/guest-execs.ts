@@ -130,7 +130,7 @@ export interface ExecChunk {
 }
 
 /** What a world can tell of its limits. */
-export const GUEST_EXEC_LIMITS = ['pids', 'disk', 'fileSize'] as const
+export const GUEST_EXEC_LIMITS = ['pids', 'processesPerUser', 'disk', 'fileSize'] as const
 export type GuestExecLimit = (typeof GUEST_EXEC_LIMITS)[number]
 
 /** How a command ended: it exited (`exitCode`) or was killed by a signal (`signal`), exactly one of them. */

@@ -183,6 +183,8 @@ export interface WorldSpec {
   readonly upperInodes: number
   readonly shmBytes: number
   readonly pidsMax: number
+  /** Of them, those that commands of one user started (RLIMIT_NPROC, and a group of its own). Default: all. */
+  readonly userPidsMax?: number
   readonly nofileMax: number
   /** Largest size of one file (RLIMIT_FSIZE). Default: none. */
   readonly fileBytesMax?: number
@@ -203,14 +205,17 @@ export interface WorldSpec {
   readonly identity?: boolean
 }
 
+export const GUEST_FLAGS = ['pids', 'processesPerUser', 'disk', 'output', 'fileSize'] as const
+export type GuestFlag = (typeof GUEST_FLAGS)[number]
+
 /** Something a world wants known; flags are said once per world and exec. */
 export type GuestNews =
   | { readonly kind: 'world_ended'; readonly world: string; readonly by: 'episode' }
   | {
       readonly kind: 'flag'
       readonly world: string
-      /** A limit that was met and survived: processes, space of a file system, kept output, the size of one file. */
-      readonly flag: 'pids' | 'disk' | 'output' | 'fileSize'
+      /** A limit that was met and survived: processes, also of one user, space of a file system, kept output, the size of one file. */
+      readonly flag: GuestFlag
       readonly exec?: string
     }
 
@@ -231,6 +236,8 @@ export interface WorldStats {
   readonly pidsPeak: number
   /** How often a new process was refused for the limit. */
   readonly pidsRefused: number
+  /** Of those, for the limit of one user. Absent where the agent doesn't tell. */
+  readonly userPidsRefused?: number
 }
 
 export interface GuestProcess {

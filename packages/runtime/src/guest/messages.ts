@@ -4,7 +4,13 @@
  */
 import { FRAME_LIMITS } from '@sandlot/protocol/frames'
 import { z } from 'zod'
-import { GUEST_EXEC_LIMITS, GUEST_FILE_KINDS, WORLD_ENDERS, WORLD_STATES } from './guest.ts'
+import {
+  GUEST_EXEC_LIMITS,
+  GUEST_FILE_KINDS,
+  GUEST_FLAGS,
+  WORLD_ENDERS,
+  WORLD_STATES,
+} from './guest.ts'
 import { GUEST_LIMITS } from './limits.ts'
 
 const count = z.number().int().min(0).max(GUEST_LIMITS.countMax)
@@ -65,7 +71,7 @@ export const news = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('flag'),
     world: text,
-    flag: z.enum(['pids', 'disk', 'output', 'fileSize']),
+    flag: z.enum(GUEST_FLAGS),
     exec: text.exactOptional(),
   }),
 ])
@@ -82,6 +88,7 @@ export const stats = z.object({
         upperInodesTotal: count,
         pidsPeak: count,
         pidsRefused: count,
+        userPidsRefused: count.exactOptional(),
       }),
     )
     .max(GUEST_LIMITS.worlds),

@@ -4,10 +4,13 @@ import { readFile } from 'node:fs/promises'
  * Of what daemon and agent say to one another: docs/wire.md counts it, and each change there raises it. The agent says its own in
  * its hello, and has it in its file. One that is newer understands all that this daemon says.
  */
-export const GUEST_REVISION = 6
+export const GUEST_REVISION = 7
 
 /** The first that knows terminals. Memory that was saved before holds an agent of an earlier one. */
 export const TERMINAL_REVISION = 4
+
+/** The first that counts the processes of each user. */
+export const USERS_REVISION = 7
 
 const SAID = /sandlot-agent [\w.-]{1,32} \(revision (\d{1,6})\)/
 

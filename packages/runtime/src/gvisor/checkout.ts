@@ -223,6 +223,7 @@ function worldSpec(
     upperInodes: grade ? sizes.gradeUpperInodes : sizes.upperInodes,
     shmBytes: sizes.shmBytes,
     pidsMax: limits.pidsMax,
+    ...(limits.userPidsMax === undefined ? {} : { userPidsMax: limits.userPidsMax }),
     nofileMax: limits.nofileMax,
     ...(limits.fileBytesMax === undefined ? {} : { fileBytesMax: limits.fileBytesMax }),
     hostname: spec.hostname,

@@ -10,6 +10,7 @@ import {
   DriverError,
   type Fate,
   type GradeWorldSpec,
+  type MemorySpace,
   type ProbeFinding,
   type Reconciled,
   type ReconcileOptions,
@@ -33,6 +34,7 @@ import { GvisorContext } from './context.ts'
 import { diskSpace } from './disk-files.ts'
 import type { Instance } from './instance.ts'
 import { launch } from './launch.ts'
+import { memorySpace } from './memory-space.ts'
 import type { GvisorOptions } from './options.ts'
 import { probeMachine } from './probe.ts'
 import { Reconciler } from './reconcile.ts'
@@ -157,6 +159,10 @@ export class GvisorDriver implements RuntimeDriver {
     const { instances, options } = this.#context
     const living = [...instances.values()].flatMap(({ disk }) => disk ?? [])
     return diskSpace(options.dataDirectory, living)
+  }
+
+  async memorySpace(): Promise<MemorySpace> {
+    return memorySpace(this.#context.cgroups)
   }
 
   stop(sandbox: Sandbox | Blank, wait: Wait = {}): Promise<Fate> {

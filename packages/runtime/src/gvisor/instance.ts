@@ -134,8 +134,9 @@ export class Instance {
     if (!owner) throw new Error(`sandbox ${this.hostId} has no owner`)
     const { spec } = owner
     const heldUpMs = () => this.leaf.heldUpMs()
+    const memoryBytes = () => this.leaf.memoryBytes()
     const { hostId, guest, gone } = this
-    return { id: spec.id, hostId, guest, spec, heldUpMs, gone }
+    return { id: spec.id, hostId, guest, spec, heldUpMs, memoryBytes, gone }
   }
 
   get #holding(): HoldRequest {

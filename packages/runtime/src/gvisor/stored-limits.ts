@@ -7,6 +7,7 @@ export const sandboxLimits = z.strictObject({
   memoryBytes: size,
   cpus: z.number().positive(),
   pidsMax: size,
+  userPidsMax: size.exactOptional(),
   diskBytes: size,
   nofileMax: size,
   fileBytesMax: size.exactOptional(),

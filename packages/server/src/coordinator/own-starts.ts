@@ -80,6 +80,7 @@ function larger(a: Resources, b: Resources): Resources {
     disk: Math.max(a.disk, b.disk),
     pids: Math.max(a.pids, b.pids),
     // Nothing of the machine is set aside for these.
+    ...(a.processesPerUser === undefined ? {} : { processesPerUser: a.processesPerUser }),
     ...(a.openFiles === undefined ? {} : { openFiles: a.openFiles }),
     ...(a.fileSize === undefined ? {} : { fileSize: a.fileSize }),
   }

@@ -4,6 +4,7 @@ import type { CoordinatorPort } from '../coordinator/port.ts'
 import type { Queues } from '../functions/queues.ts'
 import type { DiskWatch } from '../node/disk-watch.ts'
 import type { Node } from '../node/node.ts'
+import { overcommit } from '../node/overcommit.ts'
 import type { PoolNumbers } from '../node/pool/numbers.ts'
 import type { Serving } from '../serving.ts'
 
@@ -53,7 +54,11 @@ export function watch(registry: Registry, watched: Watched): void {
   gauge('sockets', 'WebSockets that are open', sockets)
 
   gauges('sandboxes', 'Sandboxes of this node', 'state', () => sandboxStates(node))
-  gauges('room_used', 'Room taken by requests of sandboxes', 'of', () => ({ ...node.room.used }))
+  gauges('room_used', 'Room taken by requests of sandboxes', 'of', () => {
+    const { limits: _, ...requests } = node.room.used
+    return requests
+  })
+  watchPromises(gauge, gauges, node)
   gauges('room_size', 'Room there is', 'of', () => {
     const { cpus, memoryBytes, sandboxes } = node.room.size
     return { cpus, memoryBytes, sandboxes, diskBytes: node.room.disk.bytes }
@@ -91,6 +96,32 @@ export function watch(registry: Registry, watched: Watched): void {
 }
 
 type Numbers = Readonly<Record<string, number>>
+
+/** What the machine has, and what is promised and allowed of it. */
+function watchPromises(
+  gauge: (name: string, help: string, look: () => number) => unknown,
+  gauges: (name: string, help: string, label: string, look: () => Numbers) => unknown,
+  node: Node,
+): void {
+  gauges('room_limits', 'Limits of all sandboxes together', 'of', () => {
+    return { ...node.room.used.limits }
+  })
+  gauges('overcommit', 'Limits of all sandboxes together, in machines', 'of', () => {
+    return { ...overcommit(node.room) }
+  })
+  gauges(
+    'memory_bytes',
+    'Memory of the machine: in all, free, promised and not used yet, and the least that is kept free',
+    'of',
+    () => {
+      const { totalBytes, availableBytes, unusedBytes, leastBytes } = node.room.memory
+      return { total: totalBytes, free: availableBytes, unused: unusedBytes, least: leastBytes }
+    },
+  )
+  gauge('memory_low', 'Whether no sandbox is begun because the machine has no memory left', () =>
+    Number(node.room.memory.isLow),
+  )
+}
 
 function watchPool(
   gauges: (name: string, help: string, label: string, look: () => Numbers) => unknown,

@@ -8,6 +8,9 @@ async function diskUse(entry: Entry, sandbox: Sandbox): Promise<number> {
   try {
     const { worlds } = await sandbox.guest.stats({ timeoutMs: SERVER_LIMITS.lastStatsMs })
     if (worlds.some(({ pidsRefused }) => pidsRefused > 0)) entry.flags.add('pids')
+    if (worlds.some(({ userPidsRefused = 0 }) => userPidsRefused > 0)) {
+      entry.flags.add('processesPerUser')
+    }
     return worlds.reduce((sum, { upperUsedBytes }) => sum + upperUsedBytes, 0)
   } catch {
     return 0

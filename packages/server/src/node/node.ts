@@ -16,15 +16,14 @@ import type { Checkpoints } from './checkpoints.ts'
 import { type CollectedFiles, type CollectFilesRequest, collectFiles } from './collect-files.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
-import { DiskRoom } from './disk-room.ts'
 import { unheardOf } from './ended.ts'
 import { Endings } from './endings.ts'
 import type { Entry } from './entry.ts'
 import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
-import { GpuRoom } from './gpu-room.ts'
 import { openGradeWorld } from './grade-world.ts'
 import { usageNow } from './last-look.ts'
+import { machineRoom } from './machine-room.ts'
 import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
 import { NetworkJournals } from './network-journals.ts'
 import { enterPhase } from './networks.ts'
@@ -56,10 +55,11 @@ import { readFile } from './read-file.ts'
 import { reapPastTime } from './reaper.ts'
 import { keepReconciled } from './reconcile.ts'
 import { type Recovered, recoverNode } from './recover.ts'
-import { Room, type RoomSize } from './room.ts'
+import type { Room, RoomSize } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
 import { type NodeNetworks, nodeNetworks } from './set-network.ts'
 import { waitSignal, within } from './waits.ts'
+import { watchMemory } from './watch-memory.ts'
 
 export interface NodeOptions extends Pick<NodeParts, 'inside'> {
   /** Name of this node. */
@@ -73,6 +73,8 @@ export interface NodeOptions extends Pick<NodeParts, 'inside'> {
   readonly room: RoomSize
   readonly pool: PoolSettings
   readonly creationsMax: number
+  /** Of the machine's memory, kept free of what is promised. Default 0: a share of it. */
+  readonly memoryFreeBytes?: number
   readonly checkpoints: Checkpoints
   /** Default: nothing has a price. */
   readonly prices?: MeterOptions['prices']
@@ -116,7 +118,7 @@ export class Node implements NodePort {
   static async open(options: NodeOptions): Promise<Node> {
     const { engine, driver, clock, log, checkpoints } = options
     const creations = new Creations(options.creationsMax)
-    const room = new Room(options.room, new DiskRoom(driver), new GpuRoom(driver))
+    const room = machineRoom(driver, options.room, options.memoryFreeBytes)
     const idleProcessors = watchIdleProcessors()
     const parts = { driver, creations, checkpoints, room, clock, log, idleProcessors }
     const pool = new SandboxPool({ ...parts, settings: options.pool })
@@ -137,7 +139,8 @@ export class Node implements NodePort {
     const recovered = await recoverNode(this.#parts, this.sandboxes, wait)
     this.#periodic.use(reapPastTime(this.sandboxes, this.#parts.clock))
     const { entries } = this.sandboxes
-    this.#periodic.use(keepReconciled({ ...this.#parts, pool: this.pool }, this.sandboxes.entries))
+    this.#periodic.use(await watchMemory(this.room.memory, { ...this.#parts, entries }))
+    this.#periodic.use(keepReconciled({ ...this.#parts, pool: this.pool }, entries))
     this.#periodic.use(keepNetworkBytes(this.#parts, entries))
     this.#periodic.use(keepMetering({ ...this.#parts, pool: this.pool, entries }))
     return recovered

@@ -1,9 +1,11 @@
-import { formatSize, type Resources, SandlotError } from '@sandlot/protocol'
+import type { Resources, SandlotError } from '@sandlot/protocol'
 import { promisedDiskBytes } from '@sandlot/runtime'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { DiskRoom } from './disk-room.ts'
 import type { GpuRoom, HeldGpus } from './gpu-room.ts'
+import type { MemoryRoom } from './memory-room.ts'
 import type { NodeCapacity } from './port.ts'
+import { closed, full, refuseForEver } from './room-refusals.ts'
 
 /** What a node has for sandboxes. Requests are counted against it, limits are not. */
 export interface RoomSize {
@@ -13,8 +15,10 @@ export interface RoomSize {
 }
 
 /** What sandboxes take of it. Disk is only what is not held in memory, and is counted in full: no file may find the disk full before its limit. */
-interface Need extends RoomSize {
+export interface Need extends RoomSize {
   readonly diskBytes: number
+  /** What it may take where there is more than what it was promised. */
+  readonly limits: { readonly cpus: number; readonly memoryBytes: number }
 }
 
 /** Room of one sandbox, until disposed. */
@@ -28,7 +32,10 @@ interface RoomWait {
   readonly signal: AbortSignal
 }
 
-const NOTHING: Need = { cpus: 0, memoryBytes: 0, sandboxes: 0, diskBytes: 0 }
+const NOTHING: Need = {
+  ...{ cpus: 0, memoryBytes: 0, sandboxes: 0, diskBytes: 0 },
+  limits: { cpus: 0, memoryBytes: 0 },
+}
 
 interface Waiting {
   readonly need: Need
@@ -40,16 +47,22 @@ export class Room {
   readonly size: RoomSize
   readonly disk: DiskRoom
   readonly gpus: GpuRoom
+  readonly memory: MemoryRoom
   #used = NOTHING
   readonly #waiting: Waiting[] = []
   #closed: string | undefined
   /** Told whenever another amount of it is used. */
   onUse: (() => void) | undefined
 
-  constructor(size: RoomSize, disk: DiskRoom, gpus: GpuRoom) {
+  constructor(
+    size: RoomSize,
+    machine: { readonly disk: DiskRoom; readonly gpus: GpuRoom; readonly memory: MemoryRoom },
+  ) {
     this.size = size
-    this.disk = disk
-    this.gpus = gpus
+    this.disk = machine.disk
+    this.gpus = machine.gpus
+    this.memory = machine.memory
+    this.memory.onLook = () => this.#admit()
   }
 
   get used(): Need {
@@ -95,7 +108,9 @@ export class Room {
   async #take(resources: Resources, options: RoomWait): Promise<Disposable> {
     const need = needOf(resources)
     if (need.diskBytes > 0) await this.disk.measure()
-    this.#checkEver(need)
+    refuseForEver(need, this)
+    // Some may have become free since.
+    if (!this.memory.admits(need.memoryBytes)) await this.memory.look()
     options.signal.throwIfAborted()
     if (this.#waiting.length > 0 || !this.#fits(need)) await this.#wait(need, options)
     else this.#use(need, 1)
@@ -130,11 +145,15 @@ export class Room {
     const need = needOf(resources)
     if (what === 'free' && this.#closed !== undefined) return 0
     const used = what === 'all' ? NOTHING : this.#used
+    const { memory } = this
+    const leftBytes =
+      what === 'all' ? Number.POSITIVE_INFINITY : memory.isLow ? 0 : memory.leftBytes
     const of = (size: number, taken: number, each: number) =>
       each === 0 ? Number.POSITIVE_INFINITY : Math.floor((size - taken) / each + 1e-9)
     const fit = Math.min(
       of(this.size.cpus, used.cpus, need.cpus),
       of(this.size.memoryBytes, used.memoryBytes, need.memoryBytes),
+      of(leftBytes, 0, need.memoryBytes),
       of(this.disk.bytes, used.diskBytes, need.diskBytes),
       this.size.sandboxes - used.sandboxes,
       resources.gpu ? this.gpus.count(resources.gpu, what) : Number.POSITIVE_INFINITY,
@@ -201,6 +220,7 @@ export class Room {
       this.#closed === undefined &&
       used.cpus + need.cpus <= size.cpus + 1e-9 &&
       used.memoryBytes + need.memoryBytes <= size.memoryBytes &&
+      this.memory.admits(need.memoryBytes) &&
       used.sandboxes + need.sandboxes <= size.sandboxes &&
       (need.diskBytes === 0 || used.diskBytes + need.diskBytes <= this.disk.bytes)
     )
@@ -209,54 +229,23 @@ export class Room {
   #use(need: Need, sign: 1 | -1): void {
     const used = this.#used
     // Rounded, so that thousands of tenths of a processor don't add up to a crumb.
+    const cpus = (taken: number, more: number) => Math.round((taken + sign * more) * 1e6) / 1e6
     this.#used = {
-      cpus: Math.round((used.cpus + sign * need.cpus) * 1e6) / 1e6,
+      cpus: cpus(used.cpus, need.cpus),
       memoryBytes: used.memoryBytes + sign * need.memoryBytes,
       sandboxes: used.sandboxes + sign * need.sandboxes,
       diskBytes: used.diskBytes + sign * need.diskBytes,
+      limits: {
+        cpus: cpus(used.limits.cpus, need.limits.cpus),
+        memoryBytes: used.limits.memoryBytes + sign * need.limits.memoryBytes,
+      },
     }
+    if (sign > 0) this.memory.promise(need.memoryBytes)
     this.onUse?.()
   }
 
-  #checkEver(need: Need): void {
-    if (need.cpus > this.size.cpus) {
-      throw new SandlotError(
-        'invalid_request',
-        `resources.cpu: ${need.cpus} are asked for, the machine gives ${this.size.cpus} in all`,
-      )
-    }
-    if (need.memoryBytes > this.size.memoryBytes) {
-      throw new SandlotError(
-        'invalid_request',
-        `resources.memory: ${formatSize(need.memoryBytes)} are asked for, the machine gives ${formatSize(this.size.memoryBytes)} in all`,
-      )
-    }
-    if (need.diskBytes > this.disk.bytes) {
-      throw new SandlotError(
-        'invalid_request',
-        `resources.disk: ${formatSize(need.diskBytes)} are needed with what a grader may write, the machine's disk gives ${formatSize(this.disk.bytes)} in all`,
-        { hint: 'Ask for a smaller disk, or free space under the data directory of the daemon.' },
-      )
-    }
-  }
-
   #full(need: Need): SandlotError {
-    if (this.#closed !== undefined) {
-      return new SandlotError('capacity', `no room for another sandbox: ${this.#closed}`, {
-        hint: 'Free space on that disk; what is asked for then goes on by itself.',
-      })
-    }
-    const { cpus, memoryBytes, sandboxes, diskBytes } = this.#used
-    const taken = [
-      `${sandboxes} of ${this.size.sandboxes} sandboxes`,
-      `${cpus} of ${this.size.cpus} processors`,
-      `${formatSize(memoryBytes)} of ${formatSize(this.size.memoryBytes)} of memory`,
-    ]
-    if (need.diskBytes > 0) {
-      taken.push(`${formatSize(diskBytes)} of ${formatSize(this.disk.bytes)} of disk`)
-    }
-    const said = new Intl.ListFormat('en').format(taken)
-    return new SandlotError('capacity', `no room for another sandbox: ${said} are taken`)
+    return this.#closed === undefined ? full(need, this) : closed(this.#closed)
   }
 }
 
@@ -272,5 +261,6 @@ function withGpus(room: Disposable, gpus?: HeldGpus): TakenRoom {
 
 function needOf({ cpu, memory, disk }: Resources): Need {
   const diskBytes = promisedDiskBytes({ memoryBytes: memory.limit, diskBytes: disk })
-  return { cpus: cpu.request, memoryBytes: memory.request, sandboxes: 1, diskBytes }
+  const limits = { cpus: cpu.limit, memoryBytes: memory.limit }
+  return { cpus: cpu.request, memoryBytes: memory.request, sandboxes: 1, diskBytes, limits }
 }

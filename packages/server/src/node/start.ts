@@ -133,6 +133,7 @@ export function limitsOf({
   memory,
   cpu,
   pids,
+  processesPerUser,
   disk,
   openFiles,
   fileSize,
@@ -142,6 +143,7 @@ export function limitsOf({
     cpus: cpu.limit,
     pidsMax: pids,
     diskBytes: disk,
+    ...(processesPerUser === undefined ? {} : { userPidsMax: processesPerUser }),
     nofileMax: openFiles ?? SERVER_LIMITS.nofile,
     ...(fileSize === undefined ? {} : { fileBytesMax: fileSize }),
   }

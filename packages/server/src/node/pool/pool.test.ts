@@ -9,9 +9,7 @@ import { SERVER_LIMITS } from '../../limits.ts'
 import { until } from '../../testing/until.ts'
 import { Checkpoints } from '../checkpoints.ts'
 import { Creations } from '../creations.ts'
-import { DiskRoom } from '../disk-room.ts'
-import { GpuRoom } from '../gpu-room.ts'
-import { Room } from '../room.ts'
+import { machineRoom } from '../machine-room.ts'
 import { type MemoryAhead, type PoolSettings, SandboxPool } from './pool.ts'
 
 const MIB = 2 ** 20
@@ -32,11 +30,7 @@ async function openPool({ settings, ...given }: Given = {}) {
   const { path } = stack.use(await temporaryDirectory())
   const driver = new FakeDriver({ capabilities: { memorySnapshot: true }, ...options })
   const checkpoints = new Checkpoints(path)
-  const room = new Room(
-    { cpus: 64, memoryBytes, sandboxes: 100 },
-    new DiskRoom(driver),
-    new GpuRoom(driver),
-  )
+  const room = machineRoom(driver, { cpus: 64, memoryBytes, sandboxes: 100 })
   const clock = createManualClock()
   const pool = new SandboxPool({
     ...{ driver, checkpoints, room, clock, idleProcessors },

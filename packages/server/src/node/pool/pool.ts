@@ -99,11 +99,7 @@ export class SandboxPool {
 
   /** What those that wait take of the machine's memory, and at the most may take now. */
   get bytes(): { readonly used: number; readonly most: number } {
-    const used = this.#shelves.reduce((sum, { ready, starting, bytes }) => {
-      const count = ready + starting
-      return count === 0 ? sum : sum + count * bytes
-    }, 0)
-    return { used, most: this.#bounds.bytes }
+    return { used: this.#usedBytes, most: this.#bounds.bytes }
   }
 
   /** Whether a sandbox of this host id waits in it. */
@@ -160,6 +156,13 @@ export class SandboxPool {
     await Promise.all(this.#shelves.map((shelf) => shelf.close()))
   }
 
+  get #usedBytes(): number {
+    return this.#shelves.reduce((sum, { ready, starting, bytes }) => {
+      const count = ready + starting
+      return count === 0 ? sum : sum + count * bytes
+    }, 0)
+  }
+
   get #isOn(): boolean {
     return this.#options.settings.min > 0
   }
@@ -170,10 +173,12 @@ export class SandboxPool {
 
   get #bounds(): { readonly bytes: number; readonly count: number } {
     const { room, settings } = this.#options
-    const { size, used } = room
+    const { size, used, memory } = room
     const free = Math.max(0, size.memoryBytes - used.memoryBytes)
+    // Of what there is, sandboxes with an owner can have as much as waits.
+    const half = Math.max(0, (memory.leftBytes + this.#usedBytes) / 2)
     return {
-      bytes: Math.min(size.memoryBytes * SERVER_LIMITS.poolMemoryShare, free),
+      bytes: Math.min(size.memoryBytes * SERVER_LIMITS.poolMemoryShare, free, half),
       count: Math.min(settings.max, size.sandboxes - used.sandboxes),
     }
   }
