@@ -56,10 +56,10 @@ describe('a process that attaches to a run', () => {
     const episode = async () => {}
     for (const [options, field] of [
       [{ version: '2' }, 'version'],
-      [{ timeout: { agent: '2m' } }, 'timeoutMs'],
+      [{ timeout: { agent: '2m' } }, 'timeout.agent'],
       [{ setup: [] }, 'setup'],
-      [{ grade: { run: ['false'] } }, 'grade'],
-      [{ group: { size: 2 } }, 'group'],
+      [{ grade: { run: ['false'] } }, 'grade.run'],
+      [{ group: { size: 2 } }, 'group.size'],
     ] as const) {
       await expect(
         client.rollouts.attach('told', episode, { ...started, ...options }),

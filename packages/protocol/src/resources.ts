@@ -127,7 +127,7 @@ export function diskMediumOf(size: {
 export const MEMORY_BYTES_MIN = 96 * 2 ** 20
 
 /**
- * Parses and completes resources. Without `disk`, half of the memory limit, at most the default.
+ * Parses and completes resources.
  * @throws SandlotError `invalid_request` when they contradict one another; the message says which and what would do.
  */
 export function completeResources(input: z.output<typeof resources> | undefined): Resources {
@@ -135,7 +135,7 @@ export function completeResources(input: z.output<typeof resources> | undefined)
   const complete = {
     cpu: input?.cpu ?? RESOURCES_DEFAULT.cpu,
     memory,
-    disk: input?.disk ?? Math.min(RESOURCES_DEFAULT.disk, Math.floor(memory.limit / 2)),
+    disk: input?.disk ?? diskDefault(memory),
     pids: input?.pids ?? RESOURCES_DEFAULT.pids,
     ...(input?.processesPerUser === undefined ? {} : { processesPerUser: input.processesPerUser }),
     ...(input?.openFiles === undefined ? {} : { openFiles: input.openFiles }),
@@ -148,6 +148,11 @@ export function completeResources(input: z.output<typeof resources> | undefined)
   }
   if (complete.disk < 2 ** 20) throw refused('resources.disk: below the least, 1MiB')
   return complete
+}
+
+/** Where none is asked for, in bytes: half of the memory limit, at most the default. */
+export function diskDefault({ limit }: Resources['memory']): number {
+  return Math.min(RESOURCES_DEFAULT.disk, Math.floor(limit / 2))
 }
 
 function refused(message: string): SandlotError {

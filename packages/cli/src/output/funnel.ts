@@ -1,5 +1,5 @@
 /** Turns whatever was thrown into an exit code, a message and the next command to type. */
-import { SandlotError } from '@sandlot/protocol'
+import { type ErrorCode, SandlotError } from '@sandlot/protocol'
 import { CommanderError } from 'commander'
 import { EXIT_INTERRUPTED, Interrupted } from '../commands/interruption.ts'
 import { Failure, Mistake } from '../failure.ts'
@@ -11,6 +11,9 @@ const EXIT_FAILED = 1
 const EXIT_MISTAKE = 2
 /** EX_SOFTWARE of sysexits.h. */
 const EXIT_FAULT = 70
+
+/** Errors whose messages name what was sent by its place there. */
+const NAMES_FIELDS: ReadonlySet<ErrorCode> = new Set(['invalid_request', 'run_differs'] as const)
 
 /**
  * Prints the failure; returns the exit code: 1 for what a person can mend, 2 for the caller's mistake, 130 for an interruption,
@@ -28,7 +31,7 @@ export function reportFailure(thrown: unknown): number {
   }
   if (thrown instanceof SandlotError) {
     const { code, message } = thrown
-    const said = code === 'invalid_request' ? inOptions(message) : message
+    const said = NAMES_FIELDS.has(code) ? inOptions(message) : message
     printFailure(`${said} (${code})`, hintFor(thrown))
     return thrown.fault === 'caller' ? EXIT_MISTAKE : EXIT_FAILED
   }

@@ -7,6 +7,10 @@ test.each([
   ['body.env.A: holds a NUL; body.network.allow.0: no', '--env A: holds a NUL; --allow: no'],
   ['request.cwd: not an absolute path', '--cwd: not an absolute path'],
   ['body.ready.port: too large', 'body.ready.port: too large'],
+  [
+    'the run a is another one; timeout.agent: 15m there, 5s here; grade.files./tests/a.py: a there, b here',
+    'the run a is another one; --timeout agent: 15m there, 5s here; --grade-file /tests/a.py: a there, b here',
+  ],
   ['the file env: is gone', 'the file env: is gone'],
 ])('%s', (message, said) => {
   expect(inOptions(message)).toBe(said)

@@ -1,6 +1,18 @@
 /** What has which option, at every verb that sends it. */
 const OPTIONS: Readonly<Record<string, string>> = {
   'program.model.url': '--model',
+  'model.url': '--model',
+  from: '--from',
+  command: '--command',
+  setup: '--setup',
+  files: '--file',
+  reward: '--reward',
+  'grade.run': '--grade',
+  'grade.in': '--grade-in',
+  'grade.files': '--grade-file',
+  'grade.reward': '--reward',
+  'group.size': '--group',
+  seed: '--seed',
   'resources.memory': '--memory',
   'resources.cpu': '--cpu',
   'resources.disk': '--disk',
@@ -17,6 +29,9 @@ const OPTIONS: Readonly<Record<string, string>> = {
   lifetime: '--lifetime',
   network: '--allow',
   'network.allow': '--allow',
+  'network.setup': '--allow',
+  'network.agent': '--allow',
+  'network.grade': '--allow',
   tags: '--tag',
   name: '--name',
   exclude: '--exclude',
@@ -32,7 +47,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
  */
 export function inOptions(message: string): string {
   return message.replace(
-    /(^|; )(?:(?:body|request|query)\.)?([\w.]+): /g,
+    /(^|; )(?:(?:body|request|query)\.)?([\w.]+(?:\/[^\s:;]+)?): /g,
     (whole, before, path: string) => {
       const option = optionOf(path)
       return option === undefined ? whole : `${before}${option}: `

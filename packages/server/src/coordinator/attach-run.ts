@@ -1,12 +1,8 @@
 import { type RunAttach, type RunAttached, SandlotError } from '@sandlot/protocol'
 import type { FoundRun } from './find-run.ts'
 import type { RunMemory } from './port.ts'
-import {
-  completeSpecification,
-  differences,
-  runsByItself,
-  type Specification,
-} from './specification.ts'
+import { differencesOf, fieldsOf, sayDifferences } from './run-differences.ts'
+import { completeSpecification, runsByItself, type Specification } from './specification.ts'
 
 /** What somebody who attaches says that the run is; `from` is an image already. */
 export interface Named extends RunAttach {
@@ -28,22 +24,16 @@ export function checkNamed(
     { ...named, name, kind: 'worker', from: named.from ?? image, concurrency },
     imageDigest ?? specification.imageDigest,
   )
-  const asked = new Set(Object.keys(named).flatMap((option) => FIELDS[option] ?? option))
-  const fields = Object.fromEntries(
-    Object.entries(differences(specification, requested)).filter(([field]) => asked.has(field)),
+  const asked = new Set(Object.keys(named))
+  const differences = differencesOf(specification, requested).filter(({ option }) =>
+    asked.has(option.split(/[. ]/)[0] ?? ''),
   )
-  const different = Object.keys(fields)
-  if (different.length === 0) return
-  throw new SandlotError('run_differs', `the run ${name} has another ${different.join(', ')}`, {
+  if (differences.length === 0) return
+  const message = `the run ${name} is another one; ${sayDifferences(differences)}`
+  throw new SandlotError('run_differs', message, {
     hint: 'Attach with what the run was started with, or leave that out.',
-    details: { fields },
+    details: { fields: fieldsOf(differences) },
   })
-}
-
-/** Options whose fields have other names, as `differences` tells them. */
-const FIELDS: Readonly<Record<string, readonly string[]>> = {
-  from: ['from', 'memory'],
-  timeout: ['timeoutMs'],
 }
 
 /** What a worker of it has to bring. */

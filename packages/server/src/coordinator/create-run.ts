@@ -3,10 +3,11 @@ import { isSnapshotOf } from './ids.ts'
 import type { CreatedRun, RunRequest } from './port.ts'
 import { refuseNever } from './refuse-never.ts'
 import type { Registry } from './registry.ts'
+import { differencesOf, fieldsOf, sayDifferences } from './run-differences.ts'
 import { findRecord, type RunRecord, type StoredRecord, saveRecord } from './run-record.ts'
 import { dropRun } from './run-streams.ts'
 import type { CoordinatorServices } from './services.ts'
-import { completeSpecification, differences, digestOf, policyOf } from './specification.ts'
+import { completeSpecification, digestOf, policyOf } from './specification.ts'
 import { pinBlob } from './task-store.ts'
 import { viewOf } from './views.ts'
 
@@ -86,15 +87,15 @@ async function begin(
 }
 
 function differs(existing: RunRecord, wanted: RunRecord): SandlotError {
-  const fields = differences(existing.specification, wanted.specification)
+  const differences = differencesOf(existing.specification, wanted.specification)
   const hint =
     existing.finished === null
       ? 'The run goes on: take another name, or cancel it first.'
       : "Take another name, or say ifExists: 'replace' to run it again."
   return new SandlotError(
     'run_differs',
-    `the run ${wanted.name} exists with another ${Object.keys(fields).join(', ')}`,
-    { hint, details: { fields } },
+    `the run ${wanted.name} is there, and another one; ${sayDifferences(differences)}`,
+    { hint, details: { fields: fieldsOf(differences) } },
   )
 }
 

@@ -184,12 +184,17 @@ describe('groups', () => {
       ...{ code: 'invalid_request', message: 'the run a has no groups' },
     })
     await expect(coordinator.createRun('default', grouped({ size: 2 }))).rejects.toMatchObject({
-      ...{ code: 'run_differs', details: { fields: { group: { requested: { size: 2 } } } } },
+      ...{
+        code: 'run_differs',
+        details: { fields: { 'group.size': { existing: null, requested: '2' } } },
+      },
     })
     await coordinator.createRun('default', { ...grouped({ size: 2 }), name: 'b' })
     await expect(
       coordinator.createRun('default', { ...runCreate('b'), concurrency: 16 }),
-    ).rejects.toMatchObject({ details: { fields: { group: { existing: { size: 2 } } } } })
+    ).rejects.toMatchObject({
+      details: { fields: { 'group.size': { existing: '2', requested: null } } },
+    })
   })
 
   test('take the tasks that they have room for, all of a request or none', async () => {

@@ -48,7 +48,7 @@ export interface CoordinatorPort extends AsyncDisposable {
 
   /**
    * Starts a run, or attaches to the unfinished one of the same name and digest. A finished one is `run_exists` unless
-   * `ifExists` says what to do; another digest is `run_differs`, with `details.fields`: `{ [field]: { existing, requested } }`.
+   * `ifExists` says what to do; another digest is `run_differs`, with `details.fields`: `{ [option]: { existing, requested } }`.
    */
   createRun(project: string, run: RunRequest, wait?: Wait): Promise<CreatedRun>
   /** In order of name. `next` is the cursor of the next page, null on the last. */

@@ -34,16 +34,16 @@ describe('a run’s name', () => {
       code: 'run_differs',
       details: {
         fields: {
-          version: { existing: '1', requested: '2' },
+          version: { existing: '"1"', requested: '"2"' },
           from: { existing: 'sha256:im_a', requested: 'sha256:im_b' },
-          timeoutMs: { existing: { agent: 900_000 }, requested: { agent: 5 } },
+          'timeout.agent': { existing: '15m', requested: '5ms' },
         },
       },
     })
     const fields = await coordinator
       .createRun('default', other)
       .catch((error) => Object.keys(error.details.fields))
-    expect(fields).toEqual(['from', 'timeoutMs', 'version'])
+    expect(fields).toEqual(['from', 'timeout.agent', 'version'])
   })
 
   test('belongs to its project', async () => {

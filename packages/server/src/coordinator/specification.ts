@@ -179,25 +179,8 @@ export function digestOf(specification: Specification): string {
     .digest('hex')}`
 }
 
-/** The fields in which two specifications are another run; secrets have no place in them, so both values are shown. */
-export function differences(
-  existing: Specification,
-  requested: Specification,
-): Record<string, { existing: unknown; requested: unknown }> {
-  const fields: Record<string, { existing: unknown; requested: unknown }> = {}
-  const before: Record<string, unknown> = identityOf(existing)
-  const after: Record<string, unknown> = identityOf(requested)
-  for (const field of Object.keys({ ...before, ...after })) {
-    if (canonical(before[field]) === canonical(after[field])) continue
-    fields[field === 'imageDigest' ? 'from' : field] = {
-      existing: before[field],
-      requested: after[field],
-    }
-  }
-  return fields
-}
-
-function identityOf(specification: Specification): Record<string, unknown> {
+/** All that makes it another run. */
+export function identityOf(specification: Specification): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(specification).filter(
       ([field]) => !OUTSIDE_DIGEST.has(field as keyof Specification),
