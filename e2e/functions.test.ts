@@ -48,6 +48,17 @@ await story('functions and queues', { pool: 2 }, (given) => {
     expect((await containers()).length).toBeLessThanOrEqual(4)
   })
 
+  test('one that closes its stdin is told of at once, and one that only destroys it answers on', async () => {
+    const meddle = fn('meddle', { timeout: '10m' })
+    expect([await meddle.remote('destroy'), await meddle.remote('destroy')]).toEqual(
+      Array(2).fill('destroy'),
+    )
+    await expect(meddle.remote('close')).rejects.toMatchObject({
+      code: 'function_exited',
+      message: expect.stringContaining('closed its stdin'),
+    })
+  })
+
   test('it starts from any image with glibc, and one without is refused', async () => {
     const python = fn('python', { from: given.image })
     expect(await python.remote('print(6 * 7)')).toBe('42')

@@ -1,6 +1,6 @@
 /** Functions that tests run in containers: a module of its own, since it is bundled without the test. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { closeSync, readFileSync } from 'node:fs'
 
 export function add({ a, b }: { a: number; b: number }): number {
   process.stdout.write(`adds ${a} and ${b}\n`)
@@ -33,4 +33,14 @@ export function release(): string {
 export function flaky(n: number): number {
   if (n % 10 === 3) throw new Error(`can't do ${n}`)
   return n
+}
+
+/** Meddles with what its container is spoken to by, and may then never return. */
+export async function meddle(how: 'destroy' | 'close'): Promise<string> {
+  if (how === 'destroy') process.stdin.destroy()
+  else {
+    closeSync(0)
+    await new Promise(() => {})
+  }
+  return how
 }

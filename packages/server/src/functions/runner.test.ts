@@ -27,8 +27,10 @@ async function startRunner(module: string, name = 'default') {
     text: (text) => texts.push(text),
   })
   child.stdout.on('data', (bytes) => lines.push(bytes))
+  const errors: string[] = []
+  child.stderr.on('data', (bytes) => errors.push(String(bytes)))
   return {
-    ...{ directory, frames, texts, exited },
+    ...{ directory, frames, texts, exited, errors },
     send: (request: RunnerRequest) => child.stdin.write(`${JSON.stringify(request)}\n`),
     /** Once a frame fits. */
     frame: async (fits: (frame: RunnerFrame) => boolean): Promise<RunnerFrame> => {
@@ -119,4 +121,41 @@ test('a process that ends in the middle has said what it printed last', async ()
   runner.send(run('1', '0'))
   expect(await runner.exited).toBe(3)
   expect(await runner.frame(({ k }) => k === 'log')).toMatchObject({ id: '1', text: 'going' })
+})
+
+test.each([
+  'process.stdin.destroy()',
+  'stdin.pause()',
+  'stdin.removeAllListeners()',
+  'createInterface({ input: process.stdin }).close()',
+  'process.stdout.destroy()',
+  'process.stdout.end()',
+])('what a function does to its own streams is no matter: %s', async (does) => {
+  await using runner = await startRunner(`
+    import { stdin } from 'node:process'
+    import { createInterface } from 'node:readline'
+    export default (n) => { ${does}; return n }`)
+  for (const id of ['1', '2']) {
+    runner.send(run(id, id))
+    expect(await runner.frame(endOf(id))).toMatchObject({ k: 'value', json: id })
+  }
+})
+
+test('the stdin of a function has nothing in it', async () => {
+  await using runner = await startRunner(`
+    export default async () => (await Array.fromAsync(process.stdin)).length`)
+  runner.send(run('1', null))
+  expect(await runner.frame(endOf('1'))).toMatchObject({ k: 'value', json: '0' })
+})
+
+test.each([
+  ['stdin', 'closeSync(0)', 'at load', 'export default () => 1'],
+  ['stdin', '', 'when it returns', 'export default () => closeSync(0)'],
+  ['stdin', '', 'while it runs', 'export default () => (closeSync(0), new Promise(() => {}))'],
+  ['stdout', '', 'while it runs', 'export default () => (closeSync(1), new Promise(() => {}))'],
+])('one that closes its %s%s %s ends at once, and says why', async (which, first, _, then) => {
+  await using runner = await startRunner(`import { closeSync } from 'node:fs'; ${first}; ${then}`)
+  if (first === '') runner.send(run('1', '1'))
+  expect(await runner.exited).toBe(1)
+  expect(runner.errors.join('')).toContain(`f.ts closed its ${which}`)
 })

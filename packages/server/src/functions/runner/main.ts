@@ -3,8 +3,10 @@
  * It is copied there as it is, and imports what Node.js has, and what is copied beside it.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { fstatSync, readFileSync, unlinkSync, writeFileSync, writeSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import process, { argv, stderr, stdin, stdout } from 'node:process'
+import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 // @ts-expect-error: of the daemon's own, copied beside this file under this name
 import { plainJson } from './plain-json.mjs'
@@ -61,6 +63,47 @@ function flush(call: Call): void {
 
 stdout.write = printed('stdout') as typeof stdout.write
 stderr.write = printed('stderr') as typeof stderr.write
+keepOpen(stdout)
+keepOpen(stderr)
+
+/** Whoever ends it would end what the daemon is answered by. */
+function keepOpen(stream: NodeJS.WritableStream & { destroy(): unknown }): void {
+  stream.destroy = () => stream
+  stream.end = ((chunk?: unknown, ...more: never[]) => {
+    if (chunk instanceof Uint8Array || typeof chunk === 'string') stream.write(chunk, ...more)
+    return stream
+  }) as typeof stream.end
+}
+
+/** Inputs come by it: what the function itself may read, pause and destroy is another one, with nothing in it. */
+const requests = stdin
+Object.defineProperty(process, 'stdin', { value: Readable.from([]), configurable: true })
+syncBuiltinESMExports()
+
+const PIPES = { stdin: 0, stdout: 1 } as const
+const PIPE_CHECK_MS = 1_000
+const opened = { stdin: inodeOf(PIPES.stdin), stdout: inodeOf(PIPES.stdout) }
+
+/** Without them nobody would ever hear of it again: it ends, and says on what is left to it why. */
+function checkPipes(): void {
+  for (const each of ['stdin', 'stdout'] as const) {
+    if (inodeOf(PIPES[each]) === opened[each]) continue
+    const why = `${label} closed its ${each}, by which its inputs and results go: it must leave the file descriptors 0 and 1 alone\n`
+    try {
+      writeSync(2, why)
+    } finally {
+      process.exit(1)
+    }
+  }
+}
+
+function inodeOf(descriptor: number): number | undefined {
+  try {
+    return fstatSync(descriptor).ino
+  } catch {
+    return undefined
+  }
+}
 
 async function load(): Promise<Handler | undefined> {
   try {
@@ -102,6 +145,7 @@ async function run(handler: Handler, { id, json, file, attempt }: Input): Promis
     say({ k: 'threw', id, error: described(error) })
   } finally {
     calls.delete(id)
+    checkPipes()
   }
 }
 
@@ -139,9 +183,11 @@ process.on('exit', () => {
 
 const handler = await load()
 if (handler) {
+  checkPipes()
+  setInterval(checkPipes, PIPE_CHECK_MS).unref()
   let rest = ''
-  stdin.setEncoding('utf8')
-  stdin.on('data', (text) => {
+  requests.setEncoding('utf8')
+  requests.on('data', (text) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
@@ -150,6 +196,6 @@ if (handler) {
       else calls.get(request.id)?.abort.abort(new Error('nobody waits for this input any more'))
     }
   })
-  stdin.on('end', () => process.exit(0))
+  requests.on('end', () => process.exit(0))
   say({ k: 'ready' })
 }
