@@ -70,6 +70,8 @@ export type {
   Lease,
   LeaseOptions,
   LeaseRef,
+  ListMessagesOptions,
+  MessageListing,
   NackOptions,
   PutMessageOptions,
   Queue,

@@ -38,6 +38,11 @@ export interface Queue {
   delete(queue: string, options?: QueueCallOptions): Promise<void>
   /** Messages by state. */
   depth(queue: string, options?: QueueCallOptions): Promise<QueueDepth>
+  /**
+   * Messages that stand in queues whose names begin with `prefix`, whoever holds them, in the order in which they were put. Each page is one
+   * moment's; what is put meanwhile comes on a later one. It reads past those of other queues, so it is for a look now and then.
+   */
+  list(prefix: string, options?: ListMessagesOptions): Promise<MessageListing>
 }
 
 export interface QueueCallOptions {
@@ -54,6 +59,23 @@ export interface PutMessageOptions extends QueueCallOptions {
    * another put with the key adds nothing.
    */
   readonly dedup?: string
+}
+
+export interface ListMessagesOptions extends QueueCallOptions {
+  /** Where the page before ended. Default: from the first. */
+  readonly after?: string
+  /** 1 to 10,000, default 1,000. A page may end early, at about 4 MiB. */
+  readonly limit?: number
+}
+
+export interface MessageListing {
+  readonly messages: readonly {
+    readonly queue: string
+    readonly id: string
+    readonly body: Uint8Array
+  }[]
+  /** Absent on the last page. */
+  readonly next?: string
 }
 
 export interface QueuePut {

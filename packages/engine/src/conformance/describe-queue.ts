@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { MESSAGE_BYTES_MAX, QUEUE_DEDUP_MS } from '../limits.ts'
 import type { Lease, Queue } from '../queue.ts'
 import { describeQueueDelete } from './describe-queue-delete.ts'
+import { describeQueueList } from './describe-queue-list.ts'
 import { bytes, expectCode, type MakeEngine, text } from './engine-under-test.ts'
 
 const LEASE_MS = 60_000
@@ -13,6 +14,7 @@ export function describeQueue(makeEngine: MakeEngine): void {
     describeHolding(makeEngine)
     describeWaiting(makeEngine)
     describeQueueDelete(makeEngine)
+    describeQueueList(makeEngine)
   })
 }
 

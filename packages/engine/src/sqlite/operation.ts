@@ -61,6 +61,11 @@ export interface Operations {
   /** Result: whether there may be more. */
   'queue.delete': { request: { queue: string }; result: boolean }
   'queue.depth': { request: { queue: string; nowMs: number }; result: QueueDepth }
+  /** Out: the bodies. */
+  'queue.list': {
+    request: { prefix: string; after?: string; limit: number }
+    result: { messages: { queue: string; id: string }[]; more: boolean }
+  }
 
   /** Out: the value. */
   'kv.get': { request: { key: string; nowMs: number }; result: KvRow | undefined }

@@ -45,7 +45,27 @@ export function queueOperations(database: DatabaseSync): OperationHandlers<Queue
         leased: count(statements.countWaiting, nowMs, 2),
       }
     },
+    'queue.list': ({ prefix, after, limit }, _in, out) => {
+      const messages: { queue: string; id: string }[] = []
+      const from = after === undefined ? 0 : parsePosition('after', after)
+      let pageBytes = 0
+      for (const row of statements.list.iterate(from, prefix, `${prefix}\x7f`, limit + 1)) {
+        if (messages.length === limit || pageBytes >= PAGE_BYTES_MAX)
+          return { messages, more: true }
+        const { id, name, body } = row as unknown as ListedRow
+        messages.push({ queue: name, id: formatPosition(id) })
+        out.push(body)
+        pageBytes += body.byteLength
+      }
+      return { messages, more: false }
+    },
   }
+}
+
+interface ListedRow {
+  readonly id: number
+  readonly name: string
+  readonly body: Uint8Array
 }
 
 type Statements = ReturnType<typeof prepare>
@@ -94,6 +114,11 @@ function prepare(database: DatabaseSync) {
          SELECT dedup FROM queue_keys WHERE queue = ?1 LIMIT ?2)`,
     ),
     deleteName: p('DELETE FROM queue_names WHERE id = ?'),
+    // In the order of ids, which no index of one queue has for messages in all states.
+    list: p(
+      `SELECT m.id, n.name, m.body FROM queue_messages AS m CROSS JOIN queue_names AS n
+       WHERE m.id > ? AND n.id = m.queue AND n.name >= ? AND n.name < ? ORDER BY m.id LIMIT ?`,
+    ),
     countReady: p('SELECT count(*) AS n FROM queue_messages WHERE queue = ? AND state = 0'),
     countDue: p(
       'SELECT count(*) AS n FROM queue_messages WHERE queue = ? AND state <> 0 AND due_at <= ?',

@@ -1,10 +1,19 @@
-import { checkBytes, checkDedupKey, checkInteger, checkName } from '../argument.ts'
+import { checkBytes, checkDedupKey, checkInteger, checkName, checkPrefix } from '../argument.ts'
 import type { Clock } from '../clock.ts'
-import { DELAY_MS_MAX, LEASE_MESSAGES_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX } from '../limits.ts'
+import {
+  DELAY_MS_MAX,
+  LEASE_MESSAGES_MAX,
+  LEASE_MS_MAX,
+  MESSAGE_BYTES_MAX,
+  PAGE_ITEMS_DEFAULT,
+  PAGE_ITEMS_MAX,
+} from '../limits.ts'
 import type {
   Lease,
   LeaseOptions,
   LeaseRef,
+  ListMessagesOptions,
+  MessageListing,
   NackOptions,
   PutMessageOptions,
   Queue,
@@ -16,6 +25,7 @@ import type { Journal } from './journal.ts'
 import { LeaseLine } from './lease-line.ts'
 
 const PRIORITY_MAX = 1_000_000_000
+const NOTHING = new Uint8Array()
 
 export class SqliteQueue implements Queue {
   readonly #journal: Journal
@@ -97,6 +107,17 @@ export class SqliteQueue implements Queue {
     checkName('queue', queue)
     const request = { queue, nowMs: this.#clock.now() }
     return (await this.#journal.submit('queue.depth', request, { signal })).result
+  }
+
+  async list(prefix: string, options: ListMessagesOptions = {}): Promise<MessageListing> {
+    const { after, limit = PAGE_ITEMS_DEFAULT, signal } = options
+    checkPrefix(prefix)
+    checkInteger('limit', limit, 1, PAGE_ITEMS_MAX)
+    const request = { prefix, limit, ...(after !== undefined && { after }) }
+    const { result, bytes } = await this.#journal.submit('queue.list', request, { signal })
+    const messages = result.messages.map((each, at) => ({ ...each, body: bytes[at] ?? NOTHING }))
+    const last = messages.at(-1)
+    return { messages, ...(result.more && last && { next: last.id }) }
   }
 
   async #giveBackUntaken(lease: LeaseRef): Promise<void> {

@@ -30,6 +30,31 @@ test('an input that is kept for no task is let go of, and those of tasks stay', 
   await at.passUntil(600_000, async () => (await pins()) === 1)
 })
 
+test('it is let go of also while others always wait, and a dead letter keeps its own', async () => {
+  await using at = await TestQueues.open(() => {
+    throw new RangeError('no good')
+  })
+  await at.withFunction('q', { retry: { error: 0 } })
+  const put = async (id: string, key: string, text: string, more: { delay?: number } = {}) => {
+    const { digest } = await at.engine.blobs.put(Buffer.from(JSON.stringify(text)))
+    await at.queues.putTasks(PROJECT, 'q', { tasks: [{ id, key, blob: digest, ...more }] })
+  }
+  await put('id-dead1', 'dead', 'one that fails')
+  await at.resultsOf('q', 1)
+  await put('id-wait1', 'waits', 'one that waits', { delay: 20 * 24 * 3_600_000 })
+  await put('id-wait2', 'waits', 'nobody’s')
+  const inputs = async () =>
+    (await at.engine.blobs.pins('queue/')).pins.flatMap(
+      ({ name }) => /\/in\/(.*)/.exec(name)?.[1] ?? [],
+    )
+  expect(await inputs()).toEqual(['id-dead1', 'id-wait1', 'id-wait2'])
+  await at.passUntil(600_000, async () => (await inputs()).length < 3)
+  expect(await inputs()).toEqual(['id-dead1', 'id-wait1'])
+  at.containers.handler = (json) => json
+  expect(await at.queues.replay(PROJECT, 'q', undefined)).toBe(1)
+  expect((await at.resultsOf('q', 2)).at(-1)).toMatchObject({ ok: true, replay: 1 })
+})
+
 test.each(['', 'x/y', '\u0000', 'x'.repeat(600)])('%j names no task', async (task) => {
   await using at = await TestQueues.open()
   await at.put('q')

@@ -6,7 +6,6 @@ import { deleteBelow } from './dead-letters.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
 import {
   deadPrefix,
-  inputPins,
   messagesOf,
   outputPin,
   pinPrefix,
@@ -14,6 +13,7 @@ import {
   triesPrefix,
 } from './names.ts'
 import { type QueueRecord, resultRecord } from './records.ts'
+import { UnusedInputs } from './unused-inputs.ts'
 
 export interface Sweeping {
   readonly engine: Engine
@@ -26,7 +26,7 @@ export interface Sweeping {
 
 /** Removes what is too old now and then, until disposed. */
 export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): Disposable {
-  const orphans: Orphans = new Map()
+  const inputs = new UnusedInputs(engine)
   let stopped = false
   let cancel = clock.after(FUNCTION_LIMITS.sweepMs, look)
   function look(): void {
@@ -40,13 +40,16 @@ export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): 
       try {
         const isRead = await trimResults(engine, record, clock.now())
         const isEmpty = !(await hasTasks(engine, record))
-        await dropOrphans(engine, record, isEmpty, orphans)
         const isOld = record.createdAtMs + FUNCTION_LIMITS.callResultsMs < clock.now()
         if (record.kind === 'calls' && isRead && isEmpty && isOld) await remove(record)
       } catch (error) {
         if (!stopped) log.warn({ err: error, queue: record.name }, 'old results were not removed')
       }
     }
+    if (stopped) return
+    await inputs.drop(queues().map(({ uid }) => uid)).catch((error) => {
+      if (!stopped) log.warn({ err: error }, 'inputs of no task were not removed')
+    })
   }
   return {
     [Symbol.dispose]: () => {
@@ -54,25 +57,6 @@ export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): 
       cancel()
     },
   }
-}
-
-/** Inputs that a queue without tasks kept at the last look. */
-type Orphans = Map<string, ReadonlySet<string>>
-
-/** An input is kept before its task is put: where that was a task of the same key already, the second is nobody's. */
-async function dropOrphans(
-  { blobs, kv }: Engine,
-  { uid }: QueueRecord,
-  isEmpty: boolean,
-  orphans: Orphans,
-): Promise<void> {
-  const before = orphans.get(uid)
-  orphans.delete(uid)
-  // A dead letter needs its input.
-  if (!isEmpty || (await kv.list(deadPrefix(uid), { limit: 1 })).entries.length > 0) return
-  const { pins } = await blobs.pins(inputPins(uid))
-  for (const { name } of pins) if (before?.has(name)) await blobs.unpin(name)
-  orphans.set(uid, new Set(pins.map(({ name }) => name)))
 }
 
 /** Removes results that are older than those of the queue are kept. True where it has none left. */
