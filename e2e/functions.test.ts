@@ -96,8 +96,8 @@ await story('functions and queues', { pool: 2 }, (given) => {
     })
     const numbers = Array.from({ length: 120 }, (_, n) => n)
     expect(await queue.putMany(numbers, { key: (n) => `n-${n}` })).toEqual({
-      put: 120,
-      duplicates: 0,
+      added: 120,
+      known: 0,
     })
     const rows: QueueRow<number>[] = []
     let killed = false

@@ -20,13 +20,23 @@ test('tasks of a queue wait for a function, and outlive their daemon', async () 
   expect(await queue.put({ n: 1 }, { key: 'first' })).toMatchObject({ duplicate: false })
   expect(await queue.put({ n: 2 }, { key: 'first' })).toMatchObject({ duplicate: true })
   const many = Array.from({ length: 2_500 }, (_, n) => ({ n }))
-  expect(await queue.putMany(many)).toEqual({ put: 2_500, duplicates: 0 })
+  expect(await queue.putMany(many)).toEqual({ added: 2_500, known: 0 })
   await queue.put({ n: 3 }, { delay: '1h', priority: 4 })
   await queue.put({ n: 4, text: 'x'.repeat(100_000) } as { n: number })
   await daemon.restart()
   const view = await daemon.client().queue('waiting').view()
   expect(view.tasks).toEqual({ ready: 2_502, delayed: 1, running: 0, dead: 0 })
   expect(view).toMatchObject({ kind: 'tasks', function: null, trouble: null })
+})
+
+test('of many tasks it is told how many are new, and each may have options of its own', async () => {
+  const queue = daemon.client().queue<number>('many')
+  const key = (n: number) => `n-${n}`
+  expect(await queue.putMany([1, 2], { key })).toEqual({ added: 2, known: 0 })
+  const more = { key, delay: (n: number) => (n > 3 ? '1h' : 0), priority: (n: number) => n }
+  expect(await queue.putMany([2, 3, 4, 5], more)).toEqual({ added: 3, known: 1 })
+  expect(await queue.putMany([6], { key, delay: '1h' })).toEqual({ added: 1, known: 0 })
+  expect((await queue.view()).tasks).toMatchObject({ ready: 3, delayed: 3 })
 })
 
 test('what can’t be a task is refused before anything is sent', async () => {

@@ -17,10 +17,11 @@ export interface PutOptions {
   readonly delay?: string | number
 }
 
+/** As for one task; what is no function holds for all of them. Inputs are counted from 0. */
 export interface PutManyOptions<Input> extends Waiting {
   readonly key?: (input: Input, index: number) => string
   readonly priority?: number | ((input: Input, index: number) => number)
-  readonly delay?: string | number
+  readonly delay?: string | number | ((input: Input, index: number) => string | number)
 }
 
 export interface QueueResultsOptions extends Waiting {

@@ -77,22 +77,25 @@ export class TaskQueue<Input, Output> {
     return added as { task: string; duplicate: boolean }
   }
 
-  /** Resolves once all tasks are durable, with how many there were, and how many of them were there already. */
+  /**
+   * Puts a list or a stream of inputs. Resolves once all are durable: `added` are new tasks, `known` those of a key that stood already.
+   * Where one is refused, those before it may be in the queue: with `key` they are known when they are put again.
+   */
   async putMany(
     inputs: Iterable<Input> | AsyncIterable<Input>,
     options: PutManyOptions<Input> = {},
-  ): Promise<{ readonly put: number; readonly duplicates: number }> {
+  ): Promise<{ readonly added: number; readonly known: number }> {
     refuseUnknown(options, ['key', 'priority', 'delay', 'signal'])
     await this.open()
     const { key, priority, delay, signal } = options
     const waiting = signal ? { signal } : {}
-    const total = { put: 0, duplicates: 0 }
+    const total = { added: 0, known: 0 }
     let batch: QueueTasksPut['tasks'] = []
     let sizeBytes = 0
     const flush = async () => {
-      const added = await this.#put(batch, waiting)
-      total.put += added.length
-      total.duplicates += added.filter(({ duplicate }) => duplicate).length
+      for (const { duplicate } of await this.#put(batch, waiting)) {
+        total[duplicate ? 'known' : 'added'] += 1
+      }
       batch = []
       sizeBytes = 0
     }
@@ -101,10 +104,8 @@ export class TaskQueue<Input, Output> {
       const encoded = await encodeInput(this.#context, input, `task ${index}`, waiting)
       const own: PutOptions = {
         ...(key ? { key: key(input, index) } : {}),
-        ...(delay === undefined ? {} : { delay }),
-        ...(priority === undefined
-          ? {}
-          : { priority: typeof priority === 'number' ? priority : priority(input, index) }),
+        ...ownOf('delay', delay, input, index),
+        ...ownOf('priority', priority, input, index),
       }
       batch.push(taskOf(encoded, own))
       sizeBytes += 'json' in encoded ? 2 * encoded.json.length : 200
@@ -229,6 +230,18 @@ export class TaskQueue<Input, Output> {
 }
 
 /** Under an id of its own: sent again after a lost answer, it is the same task. */
+/** An option that is the same for all inputs, or each one's own. */
+function ownOf<Name extends string, Value extends string | number, Input>(
+  name: Name,
+  given: Value | ((input: Input, index: number) => Value) | undefined,
+  input: Input,
+  index: number,
+): { readonly [Each in Name]?: Value } {
+  if (given === undefined) return {}
+  const value = typeof given === 'function' ? given(input, index) : given
+  return { [name]: value } as { readonly [Each in Name]?: Value }
+}
+
 function taskOf(
   encoded: object,
   { key, priority, delay }: PutOptions,

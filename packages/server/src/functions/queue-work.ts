@@ -1,23 +1,22 @@
 /** The work on one queue: containers follow what waits and runs; each task is leased for a free slot, begun, and settled. */
 import type { Lease } from '@sandlot/engine'
-import { SandlotError, type TaskError } from '@sandlot/protocol'
+import type { TaskError } from '@sandlot/protocol'
 import { isTransient } from '../coordinator/engine-error.ts'
-import type { CallLogs } from './call-logs.ts'
+import { type Calling, callContainer } from './call-container.ts'
 import type { ContainerSource } from './container.ts'
 import { Fleet, type Slot } from './fleet.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
-import { messagesOf, outputPin } from './names.ts'
-import type { FunctionRecord, QueueRecord } from './records.ts'
+import { Looking } from './looking.ts'
+import { messagesOf } from './names.ts'
 import { renewLease } from './renew-lease.ts'
 import { finish, giveBack, type Settling, settle } from './settle.ts'
-import { attemptOf, type Delivery, readTask, type Task } from './task.ts'
-import { lostError, mayBegin, type TryEnd, taskErrorOf } from './tries.ts'
+import { type Delivery, readTask, type Task } from './task.ts'
+import { type TryEnd, taskErrorOf } from './tries.ts'
 import { wantedContainers } from './wanted.ts'
 
-export interface QueueWorkOptions extends Settling {
-  readonly record: QueueRecord & { readonly function: FunctionRecord }
+export interface QueueWorkOptions extends Settling, Calling {
+  readonly record: Calling['record']
   readonly source: ContainerSource
-  readonly logs: CallLogs
   /** Something of ours failed that has no place in a result. */
   readonly warn: (message: string, error: unknown) => void
 }
@@ -33,15 +32,13 @@ export class QueueWork {
   readonly #messages: string
   readonly #held = new Map<string, Held>()
   readonly #works = new Set<Promise<void>>()
+  readonly #looking: Looking
   /** It begins nothing more. */
   #draining = false
   #closed = false
   #serving = false
   /** Ends the wait for tasks when there is no slot for any. */
   #waiting = new AbortController()
-  #looking = false
-  #lookAgain = false
-  #cancelLook = () => {}
   #emptied: (() => void) | undefined
 
   constructor(options: QueueWorkOptions) {
@@ -49,6 +46,7 @@ export class QueueWork {
     const { record, clock, source, warn } = options
     const definition = record.function
     this.#messages = messagesOf(record.uid)
+    this.#looking = new Looking({ clock, warn, look: () => this.#look() })
     this.fleet = new Fleet({
       clock,
       warn,
@@ -77,31 +75,7 @@ export class QueueWork {
 
   /** Something may have been put. */
   wake(): void {
-    if (this.#closed) return
-    if (this.#looking) {
-      this.#lookAgain = true
-      return
-    }
-    this.#looking = true
-    this.#cancelLook()
-    const startedMs = performance.now()
-    this.#look()
-      .catch((error) => {
-        if (!this.#closed) this.#options.warn('could not look at a queue', error)
-        return true
-      })
-      .then((again) => {
-        this.#looking = false
-        if (this.#closed) return
-        if (this.#lookAgain) {
-          this.#lookAgain = false
-          this.wake()
-        } else if (again) {
-          // A look at a very long queue takes a while: it has a small part of the time.
-          const waitMs = Math.max(FUNCTION_LIMITS.lookMs, 20 * (performance.now() - startedMs))
-          this.#cancelLook = this.#options.clock.after(waitMs, () => this.wake())
-        }
-      })
+    this.#looking.wake()
   }
 
   /** Begins nothing more. What runs goes on. */
@@ -127,7 +101,7 @@ export class QueueWork {
     this.#closed = true
     this.drain()
     this.#emptied?.()
-    this.#cancelLook()
+    this.#looking.close()
     const begun = [...this.#held.values()].flatMap(({ task }) => (task ? [task] : []))
     const given = begun.map((task) => {
       const { seen, lost, errors } = task.tries
@@ -179,7 +153,7 @@ export class QueueWork {
     for (const lease of leases) {
       if (!this.#holds(lease)) this.#begin(lease, { refusal: error })
     }
-    this.#lookAgain = leases.length === max
+    if (leases.length === max) this.wake()
   }
 
   /** Leases tasks for as long as there are slots for them. */
@@ -256,44 +230,12 @@ export class QueueWork {
     let end: TryEnd = refusal ? { kind: 'fatal', error: refusal } : { kind: 'idle' }
     if (slot) {
       held.task = task
-      end = await this.#call(task, slot)
+      end = await callContainer(task, slot, this.#options)
       // It was given back.
       if (this.#closed) return
       delete held.task
       slot[Symbol.dispose]()
     }
     await settle(task, end, { startedAtMs }, this.#options)
-  }
-
-  async #call(task: Task, slot: Slot): Promise<TryEnd> {
-    const { record, clock, logs, news } = this.#options
-    if (!mayBegin(task.tries, record.retry)) {
-      const message = 'the container or the daemon was lost while it had the input'
-      return { kind: 'fatal', error: lostError(message) }
-    }
-    const { timeoutMs, label } = record.function
-    const { json, blob, replay } = task.body
-    const id = String(task.delivery.lease.token)
-    const late = Promise.withResolvers<TryEnd>()
-    const cancelTimer = clock.after(timeoutMs, () => {
-      slot.container.cancel(id)
-      slot.retire()
-      const message = `${label} took longer than ${timeoutMs} ms for one input`
-      const error = taskErrorOf(new SandlotError('function_timeout', message))
-      late.resolve({ kind: 'error', error })
-    })
-    const running = slot.container.run({
-      ...{ id, json, blob, attempt: attemptOf(task) },
-      outputPin: outputPin(record.uid, task.id, replay),
-      onLog: (line) => {
-        logs.add(task.stream, { task: task.id, ...line })
-        news.beat(task.stream)
-      },
-    })
-    try {
-      return await Promise.race([running, late.promise])
-    } finally {
-      cancelTimer()
-    }
   }
 }

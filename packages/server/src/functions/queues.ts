@@ -32,12 +32,13 @@ import { FUNCTION_LIMITS } from './limits.ts'
 import { QUEUE_PREFIX, recordKey } from './names.ts'
 import { News } from './news.ts'
 import { putTasks } from './put-tasks.ts'
-import { QueueWork } from './queue-work.ts'
+import type { QueueWork } from './queue-work.ts'
 import { pageOfResults, type Reading, type ReadQuery, resultOfTask } from './read-results.ts'
 import { type QueueRecord, queueRecord } from './records.ts'
 import { ResultWriter } from './result-writer.ts'
 import { removeAll, sweepResults } from './retention.ts'
 import { viewOf } from './view.ts'
+import { type WorkNumbers, Works } from './works.ts'
 
 export interface QueuesOptions {
   readonly engine: Engine
@@ -46,13 +47,8 @@ export interface QueuesOptions {
   readonly log: Logger
 }
 
-export interface QueueNumbers {
+export interface QueueNumbers extends WorkNumbers {
   readonly queues: number
-  /** Inputs that containers work on. */
-  readonly running: number
-  readonly containers: { readonly starting: number; readonly ready: number }
-  /** Queues whose containers don't come up. */
-  readonly troubled: number
 }
 
 interface Known {
@@ -63,49 +59,40 @@ interface Known {
 export class Queues implements AsyncDisposable {
   readonly #options: QueuesOptions
   readonly #known = new Map<string, Known>()
-  /** Of definitions that were replaced, while they have something to do. */
-  readonly #retiring = new Set<QueueWork>()
+  readonly #works: Works
   readonly #locks = createNameLock()
   readonly #closing = new AbortController()
   readonly #logs = new CallLogs()
   readonly #news: News
-  readonly #results: ResultWriter
   #sweeping: Disposable | undefined
-  #draining = false
 
   constructor(options: QueuesOptions) {
+    const { engine, clock, source, log } = options
     this.#options = options
-    this.#news = new News(options.clock, FUNCTION_LIMITS.readers)
-    this.#results = new ResultWriter(options.engine.log)
+    this.#news = new News(clock, FUNCTION_LIMITS.readers)
+    const common = {
+      ...{ engine, clock, source, news: this.#news, logs: this.#logs },
+      results: new ResultWriter(engine.log),
+      signal: this.#closing.signal,
+    }
+    this.#works = new Works(common, (queue, message, err) => log.warn({ err, queue }, message))
   }
 
   /** Inputs that run. */
   get running(): number {
-    const works = [...this.#known.values()].flatMap(({ work }) => (work ? [work] : []))
-    return [...works, ...this.#retiring].reduce((sum, { running }) => sum + running, 0)
+    return this.#works.numbers().running
   }
 
   /** For metrics. Cheap. */
   numbers(): QueueNumbers {
-    const works = [...this.#known.values()].flatMap(({ work }) => (work ? [work] : []))
-    const sum = (of: (work: QueueWork) => number) =>
-      [...works, ...this.#retiring].reduce((total, work) => total + of(work), 0)
-    return {
-      queues: this.#known.size,
-      running: this.running,
-      containers: {
-        starting: sum(({ fleet }) => fleet.starting),
-        ready: sum(({ fleet }) => fleet.ready),
-      },
-      troubled: sum(({ trouble }) => (trouble === undefined ? 0 : 1)),
-    }
+    return { queues: this.#known.size, ...this.#works.numbers() }
   }
 
   /** Goes on with what an earlier daemon left. */
   async recover(): Promise<void> {
     const { engine } = this.#options
     for await (const record of kvRecords(engine.kv, QUEUE_PREFIX, queueRecord)) {
-      const known: Known = { record, work: this.#begin(record) }
+      const known: Known = { record, work: this.#works.begin(record) }
       this.#known.set(recordKey(record.project, record.name), known)
       known.work?.wake()
     }
@@ -140,8 +127,8 @@ export class Queues implements AsyncDisposable {
         return await viewOf(engine, record, before.work)
       }
       await engine.kv.put(key, encodeJson(record))
-      if (before?.work) this.#retire(before.work)
-      const work = this.#begin(record)
+      if (before?.work) this.#works.retire(before.work)
+      const work = this.#works.begin(record)
       this.#known.set(key, { record, work })
       work?.wake()
       return await viewOf(engine, record, work)
@@ -215,8 +202,7 @@ export class Queues implements AsyncDisposable {
 
   /** Begins nothing more: the daemon is about to stop. */
   drain(): void {
-    this.#draining = true
-    for (const { work } of this.#known.values()) work?.drain()
+    this.#works.drain()
   }
 
   /** Ends all containers; what they work on is given back. Idempotent. */
@@ -224,8 +210,7 @@ export class Queues implements AsyncDisposable {
     this.drain()
     this.#closing.abort(new SandlotError('draining', 'the daemon is stopping'))
     this.#sweeping?.[Symbol.dispose]()
-    const works = [...this.#known.values()].map(({ work }) => work)
-    await Promise.allSettled([...works, ...this.#retiring].map((work) => work?.close()))
+    await this.#works.close()
   }
 
   #sweep(): Disposable {
@@ -252,33 +237,10 @@ export class Queues implements AsyncDisposable {
     )
   }
 
-  #begin(record: QueueRecord): QueueWork | undefined {
-    const { engine, clock, source, log } = this.#options
-    const definition = record.function
-    if (definition === null) return undefined
-    const work = new QueueWork({
-      ...{ engine, clock, source },
-      record: { ...record, function: definition },
-      results: this.#results,
-      news: this.#news,
-      logs: this.#logs,
-      signal: this.#closing.signal,
-      warn: (message, error) => log.warn({ err: error, queue: record.name }, message),
-    })
-    if (this.#draining) work.drain()
-    return work
-  }
-
-  #retire(work: QueueWork): void {
-    this.#retiring.add(work)
-    void work.retire().finally(() => this.#retiring.delete(work))
-  }
-
-  async #delete(key: string, { record, work }: Known): Promise<void> {
+  async #delete(key: string, { record }: Known): Promise<void> {
     const { engine } = this.#options
     this.#known.delete(key)
-    const retiring = [...this.#retiring].filter(({ uid }) => uid === record.uid)
-    await Promise.all([work, ...retiring].map((each) => each?.close()))
+    await this.#works.end(record.uid)
     await removeAll(engine, record)
     await engine.kv.delete(key)
   }
