@@ -67,7 +67,7 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     await daemon?.close()
     const tables = await internet?.run(['nft', 'list', 'tables'])
     await internet?.close()
-    expect(namespaces()).toEqual([])
+    expect(readdirSync('/run/netns').filter((name) => name.startsWith('sandlot-'))).toEqual([])
     expect(tables).not.toContain('sandlot')
   })
 
@@ -131,16 +131,33 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     expect(await refused(['--allow', 'a.example'])).toMatch(/--open-network/)
   })
 
-  test('rules that somebody takes away are back by themselves, and doctor says what is missing', async () => {
-    const id = await create()
-    await internet.run(['nft', 'flush', 'ruleset'])
-    const tables = () => internet.run(['nft', 'list', 'tables'])
-    await until('the rules are back', async () => (await tables()).includes('sandlot_'))
+  test('rules that somebody takes away are back by themselves; meanwhile it reaches nothing', async () => {
+    const [id, other] = await Promise.all([create(), create()])
+    const address = await said(other, OWN_ADDRESS)
+    expect(await said(other, SERVE)).toBe('never to be seen')
+    const areThere = async () =>
+      (await internet.run(['nft', 'list', 'tables'])).includes('sandlot_')
+    const within: unknown[] = []
+    const everywhere = [OUTSIDE.public, ...OUTSIDE.assigned, ...MACHINE, address]
+    // Only what was tried wholly without them counts.
+    await until('it was tried without the rules', async () => {
+      await internet.run(['nft', 'flush', 'ruleset'])
+      const tried = JSON.parse(await said(id, reach(everywhere)))
+      const entered = JSON.parse(await internet.run(reach([address])))
+      if (await areThere()) return false
+      within.push({ ...tried, ...entered })
+      return true
+    })
+    expect(within).toEqual([{}])
+    await until('the rules are back', areThere)
     expect(JSON.parse(await said(id, reach([OUTSIDE.public, '10.9.0.1', ...MACHINE])))).toEqual({
       [`tcp ${OUTSIDE.public}`]: `hello ${MACHINE[0]}`,
       [`udp ${OUTSIDE.public}`]: `hello ping ${MACHINE[0]}`,
     })
-    await sandlot('sandbox', 'stop', id)
+    await Promise.all([id, other].map((each) => sandlot('sandbox', 'stop', each)))
+  })
+
+  test('doctor says what is missing', async () => {
     const forward = (on: 0 | 1) =>
       internet.run(['sh', '-c', `echo ${on} > /proc/sys/net/ipv4/ip_forward`])
     await forward(0)
@@ -168,7 +185,7 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
 
 /** Those of sandboxes; the machine's other daemons have none with such an interface. */
 function namespaces(): readonly string[] {
-  return readdirSync('/run/netns').filter((name) => name.startsWith('sandlot-'))
+  return readdirSync('/run/netns').filter((name) => /^sandlot-\w+-\w{16}$/.test(name))
 }
 
 if (lacking !== '') test.skip(`skipped: ${lacking}`, () => {})

@@ -4,7 +4,6 @@ import type { Blank, CheckpointSource, Fate, Sandbox, Usage, WorldAhead } from '
 import type { ExecResult, Guest } from '../guest/guest.ts'
 import type { GuestLost } from '../guest/guest-error.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
-import { linkBytes } from '../network/open/traffic.ts'
 import type { GvisorContext } from './context.ts'
 import { type DiskFiles, removeDiskNames } from './disk-files.ts'
 import { type EndEvidence, judgeFate, lastWords } from './fate.ts'
@@ -116,8 +115,8 @@ export class Instance {
   async usage(): Promise<Usage> {
     const [usage, diskBytes] = await Promise.all([this.leaf.usage(), this.#disk?.heldBytes() ?? 0])
     if (!this.#state.owner?.spec.network) return { ...usage, diskBytes }
-    const { link } = this.#context.openNetworks.names(this.hostId)
-    return { ...usage, diskBytes, networkBytes: await linkBytes(link) }
+    const networkBytes = await this.#context.openNetworks.bytesOf(this.hostId)
+    return { ...usage, diskBytes, networkBytes }
   }
 
   async save(change: Partial<SandboxState>): Promise<void> {

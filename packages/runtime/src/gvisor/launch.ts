@@ -76,7 +76,7 @@ async function prepare(
   await mkdir(paths.root, { recursive: true, mode: 0o700 })
   // The state comes before anything that could live: a later daemon finds the one by the other.
   await instance.save({})
-  const names = network && (await context.openNetworks.make(hostId, paths.directory))
+  const names = network && (await context.openNetworks.make(hostId))
   const config = bundleConfig({
     agentImage,
     emptyRoot: context.emptyDirectory,

@@ -5,9 +5,12 @@ import {
   namespacePrefix,
   networkTag,
   openNames,
+  routerNames,
   tableName,
 } from '../network/open/names.ts'
 import { areRulesThere, removeInterface, removeRules } from '../network/open/open-network.ts'
+import { exists } from '../network/open/programs.ts'
+import { removeRouter } from '../network/open/router.ts'
 import type { Leftover, LeftoverScope } from './leftover.ts'
 
 /** Namespaces with interfaces of sandboxes; with one its pair and its routes go too. */
@@ -28,13 +31,21 @@ export async function findNamespaces({
 }
 
 /**
- * The rules for all sandboxes of a driver: a living one needs them, and so does any sandbox that is left, so they are found when no
- * namespace is there any more.
+ * The router of all sandboxes of a driver, and the rules: a living one needs them, and so does any sandbox that is left, so they are
+ * found when no namespace is there any more.
  */
 export async function findRules({ stateDirectory }: LeftoverScope): Promise<readonly Leftover[]> {
   const tag = networkTag(stateDirectory)
-  const table = tableName(tag)
   if ((await findNamespaces({ stateDirectory })).length > 0) return []
-  if (!(await areRulesThere(tag))) return []
-  return [{ kind: 'network', what: `rules inet ${table}`, remove: () => removeRules(tag) }]
+  const router = routerNames(tag)
+  const found: Leftover[] = []
+  if (await exists(router.namespacePath)) {
+    const remove = () => removeRouter(router)
+    found.push({ kind: 'network', what: router.namespacePath, remove })
+  }
+  if (await areRulesThere(tag)) {
+    const remove = () => removeRules(tag)
+    found.push({ kind: 'network', what: `rules inet ${tableName(tag)}`, remove })
+  }
+  return found
 }

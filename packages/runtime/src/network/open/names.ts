@@ -17,8 +17,10 @@ export function networkTag(stateDirectory: string): string {
 export interface OpenNames {
   readonly namespace: string
   readonly namespacePath: string
-  /** The machine's end of the pair; a link's name has at most 15 characters. */
+  /** The router's end of the pair; a link's name has at most 15 characters. */
   readonly link: string
+  /** The router's namespace. */
+  readonly router: string
 }
 
 export function openNames(tag: string, hostId: string): OpenNames {
@@ -27,6 +29,7 @@ export function openNames(tag: string, hostId: string): OpenNames {
     namespace,
     namespacePath: join(NAMESPACES, namespace),
     link: linkPrefix(tag) + hostId.slice(0, LINK_HOST_ID_CHARS),
+    router: routerNames(tag).namespace,
   }
 }
 
@@ -42,4 +45,21 @@ export function linkPrefix(tag: string): string {
 /** Of the rules that hold for all sandboxes of one driver. */
 export function tableName(tag: string): string {
   return `sandlot_${tag}`
+}
+
+/** What the router of all sandboxes of one driver is called: packets go from their links through its namespace to the machine. */
+export interface RouterNames {
+  readonly namespace: string
+  readonly namespacePath: string
+  /** The machine's end of the pair between them. Its name is that of a sandbox's link, for firewalls that are told of those. */
+  readonly uplink: string
+}
+
+export function routerNames(tag: string): RouterNames {
+  const namespace = `${namespacePrefix(tag)}router`
+  return {
+    namespace,
+    namespacePath: join(NAMESPACES, namespace),
+    uplink: `${linkPrefix(tag)}uplink`,
+  }
 }

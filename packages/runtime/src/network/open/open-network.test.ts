@@ -15,6 +15,7 @@ test('names tell drivers and sandboxes apart, and fit into what the kernel takes
     namespace: `sandlot-${tag}-abcdefgh12345678`,
     namespacePath: `/run/netns/sandlot-${tag}-abcdefgh12345678`,
     link: `sl${tag}abcdefgh`,
+    router: `sandlot-${tag}-router`,
   })
   expect(names.link.length).toBeLessThanOrEqual(15)
 })
@@ -41,14 +42,17 @@ test('settings that can’t be are refused by name', () => {
   )
 })
 
-test('the sandboxes’ own network is denied too, and rules name one driver’s links alone', () => {
-  const rules = rulesText('abcde', '203.0.113.0/24')
-  expect(rules).toContain('169.254.0.0/16')
-  expect(rules).toMatch(/elements = \{.*203\.0\.113\.0\/24/)
-  expect(
-    rules.match(/[io]ifname (?:!= )?"[^"]*"/g)?.every((each) => each.includes('"slabcde*"')),
-  ).toBe(true)
-})
+test.each([{ at: 'machine' }, { at: 'router', own: ['198.51.100.7'] }] as const)(
+  'the sandboxes’ own network is denied too, and rules name one driver’s links alone: %j',
+  (place) => {
+    const rules = rulesText('abcde', '203.0.113.0/24', place)
+    expect(rules).toContain('169.254.0.0/16')
+    expect(rules).toMatch(/elements = \{.*203\.0\.113\.0\/24/)
+    expect(
+      rules.match(/[io]ifname (?:!= )?"[^"]*"/g)?.every((each) => each.includes('"slabcde*"')),
+    ).toBe(true)
+  },
+)
 
 test('name servers: those set, else the machine’s public ones, else public ones', async () => {
   expect(await openNameServers(['9.9.9.9'])).toEqual(['9.9.9.9'])

@@ -1,13 +1,14 @@
 import { randomInt } from 'node:crypto'
-import { access, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import ipaddr from 'ipaddr.js'
 import { DriverError } from '../../driver-error.ts'
-import { run } from '../../process/run.ts'
 import { NETWORK_LIMITS } from '../limits.ts'
 import { openNameServers } from './name-servers.ts'
 import { type OpenNames, openNames, tableName } from './names.ts'
+import { exists, ip, nft } from './programs.ts'
+import { Router } from './router.ts'
 import { isUsableNetwork, rulesText } from './rules.ts'
+import { linkBytes } from './traffic.ts'
 
 export interface OpenNetworkSettings {
   /** IPv4 network that the sandboxes have their addresses of; nothing else on the machine uses it. */
@@ -21,17 +22,21 @@ const HINT = 'run `sandlot doctor`: its line `open network` says what this machi
 
 /**
  * Real interfaces for sandboxes. Each has a network namespace of its own with one end of a pair; what goes through the other end
- * is filtered on the machine's side, and leaves under the machine's address. The kernel's table of routes says who has which address.
+ * is filtered by the router that has it, and by the machine, and leaves under the machine's address. The router's table of routes says
+ * who has which address.
  */
 export class OpenNetworks {
   readonly #tag: string
   readonly #settings: OpenNetworkSettings
-  #loaded: Promise<void> | undefined
+  readonly #router: Router
+  #isLoaded = false
+  #guarding: Promise<void> | undefined
 
   constructor(tag: string, settings: OpenNetworkSettings) {
     checkSettings(settings)
     this.#tag = tag
     this.#settings = settings
+    this.#router = new Router(tag, settings.addresses)
   }
 
   names(hostId: string): OpenNames {
@@ -45,28 +50,27 @@ export class OpenNetworks {
   }
 
   /**
-   * The rules are in force, also where somebody has taken them away meanwhile, such as a firewall that was loaded anew. Fails with
+   * Router and rules are in force, also where somebody has taken them away meanwhile, such as a firewall that was loaded anew. Fails with
    * `unsupported` where the machine can't.
    */
-  async guard(): Promise<void> {
-    const loaded = await this.#loaded?.then(
-      () => areRulesThere(this.#tag),
-      () => false,
-    )
-    if (!loaded) this.#loaded = this.#load()
-    await this.#loaded
+  guard(): Promise<void> {
+    this.#guarding ??= this.#guard().finally(() => {
+      this.#guarding = undefined
+    })
+    return this.#guarding
   }
 
   /**
-   * Makes the namespace of a sandbox, and in it the interface that the runtime takes over. `directory` is the sandbox's own. Fails with
-   * `unsupported` where the machine can't; what was begun is removed by `remove`.
+   * Makes the namespace of a sandbox, and in it the interface that the runtime takes over. Fails with `unsupported` where the machine
+   * can't; what was begun is removed by `remove`.
    */
-  async make(hostId: string, directory: string): Promise<OpenNames> {
+  async make(hostId: string): Promise<OpenNames> {
     await this.guard()
     const names = this.names(hostId)
     const { gateway, pick } = addressesOf(this.#settings.addresses)
-    await this.#batch(join(directory, 'network.host'), [
-      `netns add ${names.namespace}`,
+    const { problem } = await ip(['netns', 'add', names.namespace])
+    if (problem !== undefined) throw failed(problem)
+    await batch(this.#router.names.namespace, [
       `link add ${names.link} type veth peer name eth0 netns ${names.namespace}`,
       `link set ${names.link} addrgenmode none alias ${names.namespace}`,
       `addr add ${gateway}/32 dev ${names.link}`,
@@ -81,8 +85,13 @@ export class OpenNetworks {
       `route add ${gateway} dev eth0 scope link`,
       `route add default via ${gateway} dev eth0`,
     ]
-    await this.#batch(join(directory, 'network.inside'), inside, ['-n', names.namespace])
+    await batch(names.namespace, inside)
     return names
+  }
+
+  /** Sent and received by one sandbox, by the kernel's counters; 0 where there is none. */
+  async bytesOf(hostId: string): Promise<number> {
+    return await linkBytes(this.#router, this.names(hostId).link)
   }
 
   /** Of one sandbox; idempotent. False: something of it is still there. */
@@ -92,8 +101,8 @@ export class OpenNetworks {
 
   /** Takes the rules away, where there are any. */
   async dispose(): Promise<void> {
-    if (this.#loaded === undefined) return
-    await this.#loaded.catch(() => {})
+    if (!this.#isLoaded) return
+    await this.#router.remove()
     await removeRules(this.#tag)
   }
 
@@ -102,31 +111,29 @@ export class OpenNetworks {
     let said = ''
     for (let tries = 0; tries < NETWORK_LIMITS.addressTries; tries++) {
       const address = pick()
-      const { exitCode, stderr } = await ip(['route', 'add', `${address}/32`, 'dev', link])
-      if (exitCode === 0) return address
-      said = stderr
-      if (!/file exists/i.test(stderr)) break
+      const { problem } = await this.#router.ip(['route', 'add', `${address}/32`, 'dev', link])
+      if (problem === undefined) return address
+      said = problem
+      if (!/file exists/i.test(problem)) break
     }
-    throw failed(`no address of ${this.#settings.addresses} could be had: ${said.trim()}`)
+    throw failed(`no address of ${this.#settings.addresses} could be had: ${said}`)
   }
 
-  async #batch(file: string, lines: readonly string[], options: readonly string[] = []) {
-    await writeFile(file, `${lines.join('\n')}\n`, { mode: 0o600 })
-    const { exitCode, stderr, problem } = await ip([...options, '-batch', file])
-    if (exitCode !== 0) throw failed(stderr.trim().split('\n')[0] || problem || 'ip failed')
-  }
-
-  async #load(): Promise<void> {
+  async #guard(): Promise<void> {
+    const isThere =
+      this.#isLoaded && (await areRulesThere(this.#tag)) && (await this.#router.isThere())
+    if (isThere) return
+    this.#isLoaded = true
     if (!(await forwards())) throw failed(`this machine passes no packets on: ${FORWARD_MEND}`)
-    const rules = rulesText(this.#tag, this.#settings.addresses)
-    const { exitCode, stderr, problem } = await run('nft', ['-f', '-'], {
-      timeoutMs: NETWORK_LIMITS.programMs,
-      input: rules,
-    }).catch((cause) => {
-      throw failed('nft can’t be run', cause)
-    })
-    if (exitCode !== 0) throw failed(stderr.trim().split('\n')[0] || problem || 'nft failed')
+    const rules = rulesText(this.#tag, this.#settings.addresses, { at: 'machine' })
+    const problem = (await nft(['-f', '-'], rules)).problem ?? (await this.#router.make())
+    if (problem !== undefined) throw failed(problem)
   }
+}
+
+async function batch(namespace: string, lines: readonly string[]): Promise<void> {
+  const { problem } = await ip(['-n', namespace, '-batch', '-'], lines)
+  if (problem !== undefined) throw failed(problem)
 }
 
 /** @throws DriverError `unsupported` that names the setting */
@@ -143,33 +150,28 @@ function checkSettings({ addresses, nameServers = [] }: OpenNetworkSettings): vo
   })
 }
 
-/** A namespace and both ends of its pair. True once there are none. */
+/** A namespace, with both ends of its pair. True once there is none. */
 export async function removeInterface({
   namespace,
   namespacePath,
   link,
+  router,
 }: OpenNames): Promise<boolean> {
   if (!(await exists(namespacePath))) return true
-  await ip(['link', 'delete', link])
+  // What still holds the namespace has no way out at once.
+  await ip(['-n', router, 'link', 'delete', link])
   await ip(['netns', 'delete', namespace])
   return !(await exists(namespacePath))
 }
 
 export async function areRulesThere(tag: string): Promise<boolean> {
-  const options = { timeoutMs: NETWORK_LIMITS.programMs }
-  const { exitCode } = await run('nft', ['list', 'table', 'inet', tableName(tag)], options)
-  return exitCode === 0
+  return (await nft(['list', 'table', 'inet', tableName(tag)])).problem === undefined
 }
 
 /** True once there are none. */
 export async function removeRules(tag: string): Promise<boolean> {
-  const options = { timeoutMs: NETWORK_LIMITS.programMs }
-  await run('nft', ['delete', 'table', 'inet', tableName(tag)], options)
+  await nft(['delete', 'table', 'inet', tableName(tag)])
   return !(await areRulesThere(tag))
-}
-
-export function ip(args: readonly string[]) {
-  return run('ip', args, { timeoutMs: NETWORK_LIMITS.programMs })
 }
 
 /** Whether the machine passes on what comes from one interface to another. */
@@ -186,13 +188,6 @@ function addressesOf(network: string): { gateway: string; pick: () => string } {
 
 function text(address: number): string {
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  )
 }
 
 function failed(why: string, cause?: unknown): DriverError {

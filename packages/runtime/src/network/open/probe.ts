@@ -1,7 +1,6 @@
 import type { ProbeFinding } from '../../driver.ts'
-import { run } from '../../process/run.ts'
-import { NETWORK_LIMITS } from '../limits.ts'
-import { FORWARD_MEND, forwards, ip } from './open-network.ts'
+import { FORWARD_MEND, forwards } from './open-network.ts'
+import { ip, nft } from './programs.ts'
 import { rulesText } from './rules.ts'
 
 const FOUND = 'interfaces of their own for sandboxes with network: open'
@@ -17,15 +16,16 @@ export async function probeOpenNetwork(addresses: string): Promise<ProbeFinding>
 type Lack = Pick<ProbeFinding, 'found' | 'mend'>
 
 async function lackOf(addresses: string): Promise<Lack | undefined> {
-  const lacksIp = (await ip(['-V']).catch(() => undefined))?.exitCode !== 0
-  if (lacksIp) return { found: 'no ip', mend: 'apt-get install iproute2' }
-  const options = { timeoutMs: NETWORK_LIMITS.programMs }
-  const nft = await run('nft', ['--version'], options).catch(() => undefined)
-  if (nft?.exitCode !== 0) return { found: 'no nft', mend: 'apt-get install nftables' }
-  const input = rulesText('probe', addresses)
-  const checked = await run('nft', ['--check', '-f', '-'], { ...options, input })
-  if (checked.exitCode !== 0) {
-    const found = checked.stderr.trim().split('\n')[0] ?? ''
+  if ((await ip(['-V'])).problem !== undefined)
+    return { found: 'no ip', mend: 'apt-get install iproute2' }
+  if ((await nft(['--version'])).problem !== undefined) {
+    return { found: 'no nft', mend: 'apt-get install nftables' }
+  }
+  const rules = (['router', 'machine'] as const).map((at) =>
+    rulesText('probe', addresses, at === 'router' ? { at, own: [] } : { at }),
+  )
+  const { problem: found } = await nft(['--check', '-f', '-'], rules.join(''))
+  if (found !== undefined) {
     return {
       found: `nft can’t load the rules: ${found}`,
       mend: 'run the daemon as root with CAP_NET_ADMIN, on a kernel with nf_tables (nat, fib, ct)',
@@ -39,8 +39,7 @@ async function lackOf(addresses: string): Promise<Lack | undefined> {
 
 /** Docker's, for one, drops what it doesn't know; another table can't overrule that. */
 async function otherFirewall(): Promise<Lack | undefined> {
-  const options = { timeoutMs: NETWORK_LIMITS.programMs }
-  const { stdout } = await run('nft', ['list', 'chain', 'ip', 'filter', 'FORWARD'], options)
+  const { stdout } = await nft(['list', 'chain', 'ip', 'filter', 'FORWARD'])
   if (!stdout.includes('policy drop') || /[io]ifname "sl/.test(stdout)) return undefined
   return {
     found: 'another firewall of this machine drops what is passed on',

@@ -14,9 +14,18 @@ export const DENIED_NETWORKS: readonly string[] = [
 export const DROPS = ['spoofed', 'denied', 'machine', 'sandbox', 'ipv6', 'inbound'] as const
 export type Drop = (typeof DROPS)[number]
 
+/** Where a table stands: in the router's namespace, or behind it on the machine. */
+export type Place = { readonly at: 'machine' } | RouterPlace
+interface RouterPlace {
+  readonly at: 'router'
+  /** Addresses of the machine, which the router can't tell from others. */
+  readonly own: readonly string[]
+}
+
 /**
- * The rules for all sandboxes of one driver, known by the names of their links; they are on the machine's side, where nothing in a
- * sandbox reaches them. Loaded whole or not at all, also over themselves.
+ * The rules for all sandboxes of one driver, known by the names of their links; nothing in a sandbox reaches them. Loaded whole or not at
+ * all, also over themselves. They stand twice: in the namespace of the router, where no firewall of the machine throws them away, and on
+ * the machine, whose one link they know, and which alone knows all that is the machine. Without the latter no answer comes.
  *
  * | packet | then |
  * |---|---|
@@ -28,7 +37,7 @@ export type Drop = (typeof DROPS)[number]
  * | to a sandbox, as an answer | goes in |
  * | to a sandbox, otherwise, the machine's own too | dropped |
  */
-export function rulesText(tag: string, addresses: string): string {
+export function rulesText(tag: string, addresses: string, place: Place): string {
   const table = tableName(tag)
   const links = `"${linkPrefix(tag)}*"`
   const counters = DROPS.map((name) => `  counter ${name} {}`).join('\n')
@@ -42,6 +51,7 @@ ${counters}
     auto-merge
     elements = { ${deniedBeside(addresses).join(', ')} }
   }
+${place.at === 'router' ? ownSet(place.own) : ''}
   chain before {
     type filter hook prerouting priority raw; policy accept;
     iifname ${links} jump sent
@@ -51,6 +61,7 @@ ${counters}
     fib saddr . iif oif missing counter name spoofed drop
     ip daddr @denied counter name denied drop
     fib daddr type != unicast counter name machine drop
+    ${place.at === 'router' ? 'ip daddr @own counter name machine drop' : ''}
   }
   chain input {
     type filter hook input priority filter - 5; policy accept;
@@ -74,12 +85,31 @@ ${counters}
     oifname ${links} ct state related accept
     oifname ${links} counter name inbound drop
   }
-  chain after {
-    type nat hook postrouting priority srcnat; policy accept;
-    ip saddr ${addresses} oifname != ${links} masquerade
-  }
+${place.at === 'machine' ? masquerade(addresses, links) : ''}
 }
 `
+}
+
+function ownSet(own: readonly string[]): string {
+  const elements = own.length > 0 ? `elements = { ${own.join(', ')} }` : ''
+  return `  set own {
+    type ipv4_addr
+    ${elements}
+  }`
+}
+
+/** Other addresses of the machine from now on. */
+export function ownText(tag: string, own: readonly string[]): string {
+  const set = `inet ${tableName(tag)} own`
+  const added = own.length > 0 ? `add element ${set} { ${own.join(', ')} }\n` : ''
+  return `flush set ${set}\n${added}`
+}
+
+function masquerade(addresses: string, links: string): string {
+  return `  chain after {
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr ${addresses} oifname != ${links} masquerade
+  }`
 }
 
 /** The sandboxes' own network is never to be reached either, wherever it lies. */
