@@ -103,6 +103,12 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     expect(names).toContain(`nameserver ${OUTSIDE.nameServer}`)
     expect(names).toContain('no IPv6')
     expect(await said(id, ['sh', '-c', 'env'])).not.toMatch(/proxy/i)
+    const refused = await until('it is in its log', async () => {
+      const log = await sandlot('sandbox', 'network', 'log', id, '--json')
+      return log.includes(`169.254.169.254:${PORTS.tcp}`) && log.includes(MACHINE[0]) && log
+    })
+    expect(refused).toContain('private_address')
+    expect(refused).not.toContain(OUTSIDE.public)
     const { usage, network, origin } = JSON.parse(await sandlot('sandbox', 'show', id))
     expect(usage.networkBytes).toBeGreaterThan(500)
     expect(network.allows.agent).toBe('open')

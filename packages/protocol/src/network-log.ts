@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { NETWORK_PHASES } from './network.ts'
 
-/** What was spoken inside: a request for an `http://` address, a tunnel, or SOCKS 5. */
-export const NETWORK_PROTOCOLS = ['http', 'connect', 'socks'] as const
+/** What was spoken inside: a request for an `http://` address, a tunnel, SOCKS 5, or packets of an `open` network. */
+export const NETWORK_PROTOCOLS = ['http', 'connect', 'socks', 'tcp', 'udp'] as const
+export type NetworkProtocol = (typeof NETWORK_PROTOCOLS)[number]
 
 /** Why a connection or request from inside came to nothing. */
 export const NETWORK_REFUSALS = [

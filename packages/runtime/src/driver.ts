@@ -33,11 +33,13 @@ import type { MachineGpus } from './gpu/machine-gpus.ts'
 import type { Guest } from './guest/guest.ts'
 import type { DiskSpace, MemorySpace } from './machine-space.ts'
 import type { Reconciled, ReconcileOptions } from './reconciled.ts'
+import type { RefusedPackets } from './refused-packets.ts'
 
 export { DRIVER_ERROR_CODES, DriverError, type DriverErrorCode } from './driver-error.ts'
 export { FATES, type Fate, type FateKind, type Usage } from './fate.ts'
 export type { DiskSpace, MemorySpace } from './machine-space.ts'
 export type { Reconciled, ReconcileOptions } from './reconciled.ts'
+export type { RefusedPackets } from './refused-packets.ts'
 
 /** How a driver differs from another; the conformance suite tests a missing capability to fail with `unsupported`. */
 export interface DriverCapabilities {
@@ -263,8 +265,8 @@ export interface RuntimeDriver extends AsyncDisposable {
   ): Promise<CheckpointFacts>
 
   /**
-   * The same result as `createBlank` from a checkpoint and `checkout`, as often as wanted. Each is one of its own for all that runs in it,
-   * but under the id of what was saved it is that sandbox: it keeps its machine id and seed.
+   * The same result as `createBlank` from a checkpoint and `checkout`, as often as wanted. Each is one of its own for all that runs in
+   * it, but under the id of what was saved it is that sandbox: it keeps its machine id and seed.
    */
   restore(spec: SandboxSpec, directory: string, wait?: Wait): Promise<Sandbox>
 
@@ -280,7 +282,9 @@ export interface RuntimeDriver extends AsyncDisposable {
   /** What commands of a sandbox with these GPUs need in their environment, below what anybody sets. */
   gpuEnvironment(names: readonly string[]): Promise<Readonly<Record<string, string>>>
 
-  /** What it uses now. */
+  /** What of sandboxes with an interface was dropped since it was asked before: each target once, while packets to it keep coming. */
+  refusedPackets(): Promise<readonly RefusedPackets[]>
+
   usage(sandbox: Sandbox): Promise<Usage>
 
   /** What the machine has for layers that are not in memory. Fails with `unsupported` where it has no place for any. */

@@ -21,6 +21,7 @@ export {
   type Reconciled,
   type ReconcileOptions,
   type Recovery,
+  type RefusedPackets,
   type RuntimeDriver,
   type Sandbox,
   type SandboxLimits,

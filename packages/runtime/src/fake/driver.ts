@@ -18,6 +18,7 @@ import {
   type ProbeFinding,
   type Reconciled,
   type Recovery,
+  type RefusedPackets,
   type RuntimeDriver,
   type Sandbox,
   type SandboxSpec,
@@ -169,6 +170,11 @@ export class FakeDriver implements RuntimeDriver {
   /** There is no machine besides what it knows. */
   async reconcile(): Promise<Reconciled> {
     return { removed: [], stuck: [], dead: [], unwanted: [] }
+  }
+
+  /** None has an interface. */
+  async refusedPackets(): Promise<readonly RefusedPackets[]> {
+    return []
   }
 
   async gpus(): Promise<MachineGpus> {

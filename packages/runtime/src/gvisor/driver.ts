@@ -15,6 +15,7 @@ import {
   type Reconciled,
   type ReconcileOptions,
   type Recovery,
+  type RefusedPackets,
   type RuntimeDriver,
   type Sandbox,
   type SandboxSpec,
@@ -149,6 +150,17 @@ export class GvisorDriver implements RuntimeDriver {
 
   async gpuEnvironment(names: readonly string[]): Promise<Readonly<Record<string, string>>> {
     return (await lendGpus(this.#context.options.gpus, names)).env
+  }
+
+  async refusedPackets(): Promise<readonly RefusedPackets[]> {
+    const { instances, openNetworks } = this.#context
+    const refused = await openNetworks.refusedPackets()
+    if (refused.length === 0) return []
+    const owners = new Map([...instances.keys()].map((id) => [openNetworks.names(id).link, id]))
+    return refused.flatMap(({ link, ...what }) => {
+      const hostId = owners.get(link)
+      return hostId === undefined ? [] : [{ hostId, ...what }]
+    })
   }
 
   async usage(sandbox: Sandbox): Promise<Usage> {

@@ -49,6 +49,9 @@ export const NETWORK_LIMITS = {
   settingsMs: 60_000,
   /** Addresses drawn for a sandbox with an interface of its own until one is free. */
   addressTries: 64,
+  /** Targets of dropped packets that are remembered until they are told, of all sandboxes, and how long after the last packet. */
+  refusedTargets: 4_096,
+  refusedMs: 300_000,
   /** One call of `ip` or `nft`. */
   programMs: 10_000,
 } as const

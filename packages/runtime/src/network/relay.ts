@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { NetworkLimitsInForce } from '@sandlot/protocol'
+import type { NetworkLimitsInForce, NetworkProtocol } from '@sandlot/protocol'
 import { Semaphore } from '../semaphore.ts'
 import { Allowance } from './allowance.ts'
 import type { RelayCalls, RelayProtocol } from './connection.ts'
@@ -22,7 +22,7 @@ import { SOCKS_VERSION, serveSocks } from './socks.ts'
 export interface RelayNews {
   /** `host:port`; empty where none was named. */
   readonly target: string
-  readonly protocol: RelayProtocol
+  readonly protocol: NetworkProtocol
   readonly outcome: 'allowed' | RefusalKind
   /** Of a refusal, for a person. */
   readonly detail?: string

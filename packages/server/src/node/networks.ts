@@ -90,7 +90,11 @@ export async function journalOf(
 
 const OF_LIMITS: ReadonlySet<RelayNews['outcome']> = new Set(['limit', 'rate_limit', 'bytes_limit'])
 
-async function listener(parts: NetworkParts, entry: Entry): Promise<(news: RelayNews) => void> {
+/** Told of what a sandbox asks of its network. */
+export async function listener(
+  parts: Pick<NetworkParts, 'clock' | 'log' | 'numbers' | 'journals'>,
+  entry: Entry,
+): Promise<(news: RelayNews) => void> {
   const { clock, log, numbers } = parts
   const journal = await journalOf(parts, entry)
   const logged = connectionLog({ log, now: () => clock.now() }, entry.id)

@@ -55,6 +55,7 @@ import { readFile } from './read-file.ts'
 import { reapPastTime } from './reaper.ts'
 import { keepReconciled } from './reconcile.ts'
 import { type Recovered, recoverNode } from './recover.ts'
+import { RefusedPacketsNews } from './refused-packets.ts'
 import type { Room, RoomSize } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
 import { type NodeNetworks, nodeNetworks } from './set-network.ts'
@@ -140,7 +141,8 @@ export class Node implements NodePort {
     this.#periodic.use(reapPastTime(this.sandboxes, this.#parts.clock))
     const { entries } = this.sandboxes
     this.#periodic.use(await watchMemory(this.room.memory, { ...this.#parts, entries }))
-    this.#periodic.use(keepReconciled({ ...this.#parts, pool: this.pool }, entries))
+    const refused = new RefusedPacketsNews(this.#parts)
+    this.#periodic.use(keepReconciled({ ...this.#parts, pool: this.pool, refused }, entries))
     this.#periodic.use(keepNetworkBytes(this.#parts, entries))
     this.#periodic.use(keepMetering({ ...this.#parts, pool: this.pool, entries }))
     return recovered

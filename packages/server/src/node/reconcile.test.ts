@@ -8,6 +8,7 @@ import { until } from '../testing/until.ts'
 import { uncounted } from './numbers.ts'
 import { keepReconciled } from './reconcile.ts'
 
+const refused = { tell: async () => {} }
 const NOTHING: Reconciled = { removed: [], stuck: [], dead: [], unwanted: [] }
 
 test('looks at its own pace, says what it put right, and counts it', async () => {
@@ -31,7 +32,14 @@ test('looks at its own pace, says what it put right, and counts it', async () =>
     ...uncounted,
     reconciled: (what: keyof Reconciled, count: number) => void counted.push([what, count]),
   }
-  const parts = { driver: { reconcile }, pool: { holds: () => false }, clock, log, numbers }
+  const parts = {
+    driver: { reconcile },
+    pool: { holds: () => false },
+    refused,
+    clock,
+    log,
+    numbers,
+  }
   {
     using _ = keepReconciled(parts, new Map())
     clock.advance(SERVER_LIMITS.reconcileEveryMs - 1)
@@ -66,7 +74,7 @@ test('knows what has an owner and what waits in the pool, and nothing else', asy
     asked.resolve(options)
     return NOTHING
   }
-  const parts = { driver: { reconcile }, pool: at.node.pool, clock, numbers: uncounted }
+  const parts = { driver: { reconcile }, pool: at.node.pool, refused, clock, numbers: uncounted }
   using _ = keepReconciled({ ...parts, log: pino({ level: 'silent' }) }, at.node.sandboxes.entries)
   clock.advance(SERVER_LIMITS.reconcileEveryMs)
   const { isWanted } = await asked.promise

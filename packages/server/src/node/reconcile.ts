@@ -5,10 +5,12 @@ import { SERVER_LIMITS } from '../limits.ts'
 import type { Entry } from './entry.ts'
 import type { NodeNumbers } from './numbers.ts'
 import type { SandboxPool } from './pool/pool.ts'
+import type { RefusedPacketsNews } from './refused-packets.ts'
 
 export interface ReconcileParts {
   readonly driver: Pick<RuntimeDriver, 'reconcile'>
   readonly pool: Pick<SandboxPool, 'holds'>
+  readonly refused: Pick<RefusedPacketsNews, 'tell'>
   readonly clock: Clock
   readonly log: Logger
   readonly numbers: NodeNumbers
@@ -23,7 +25,7 @@ const SAID: Readonly<Record<keyof Reconciled, string>> = {
 
 /** Looks now and then, until disposed, whether the machine has what this node believes, and nothing else; the driver puts it right. */
 export function keepReconciled(
-  { driver, pool, clock, log, numbers }: ReconcileParts,
+  { driver, pool, refused, clock, log, numbers }: ReconcileParts,
   entries: ReadonlyMap<string, Entry>,
 ): Disposable {
   const closing = new AbortController()
@@ -47,6 +49,7 @@ export function keepReconciled(
       for (const one of found[what]) log.warn({ found: one }, SAID[what])
       if (found[what].length > 0) numbers.reconciled(what, found[what].length)
     }
+    await refused.tell(entries)
   }
   return {
     [Symbol.dispose]() {

@@ -6,6 +6,7 @@ import { NETWORK_LIMITS } from '../limits.ts'
 import { openNameServers } from './name-servers.ts'
 import { type OpenNames, openNames, tableName } from './names.ts'
 import { exists, ip, nft } from './programs.ts'
+import { type RefusedOnLink, RefusedPacketsReader } from './refused-packets.ts'
 import { Router } from './router.ts'
 import { isUsableNetwork, rulesText } from './rules.ts'
 import { linkBytes } from './traffic.ts'
@@ -29,6 +30,7 @@ export class OpenNetworks {
   readonly #tag: string
   readonly #settings: OpenNetworkSettings
   readonly #router: Router
+  readonly #refused: RefusedPacketsReader
   #isLoaded = false
   #guarding: Promise<void> | undefined
 
@@ -37,6 +39,7 @@ export class OpenNetworks {
     this.#tag = tag
     this.#settings = settings
     this.#router = new Router(tag, settings.addresses)
+    this.#refused = new RefusedPacketsReader(this.#router, tag)
   }
 
   names(hostId: string): OpenNames {
@@ -92,6 +95,11 @@ export class OpenNetworks {
   /** Sent and received by one sandbox, by the kernel's counters; 0 where there is none. */
   async bytesOf(hostId: string): Promise<number> {
     return await linkBytes(this.#router, this.names(hostId).link)
+  }
+
+  /** Where packets were not let through to, by the links of sandboxes, that was not told yet. */
+  async refusedPackets(): Promise<readonly RefusedOnLink[]> {
+    return this.#isLoaded ? await this.#refused.next() : []
   }
 
   /** Of one sandbox; idempotent. False: something of it is still there. */

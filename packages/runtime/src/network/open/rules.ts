@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import { NETWORK_LIMITS } from '../limits.ts'
 import { linkPrefix, tableName } from './names.ts'
 
 /**
@@ -13,6 +14,9 @@ export const DENIED_NETWORKS: readonly string[] = [
 /** Why a packet of a sandbox was dropped, as its counter is called. */
 export const DROPS = ['spoofed', 'denied', 'machine', 'sandbox', 'ipv6', 'inbound'] as const
 export type Drop = (typeof DROPS)[number]
+
+/** Links, and where packets from them were not let through to, each for a while. */
+export const REFUSED = 'refused'
 
 /** Where a table stands: in the router's namespace, or behind it on the machine. */
 export type Place = { readonly at: 'machine' } | RouterPlace
@@ -40,6 +44,7 @@ interface RouterPlace {
 export function rulesText(tag: string, addresses: string, place: Place): string {
   const table = tableName(tag)
   const links = `"${linkPrefix(tag)}*"`
+  const inRouter = place.at === 'router'
   const counters = DROPS.map((name) => `  counter ${name} {}`).join('\n')
   return `table inet ${table}
 delete table inet ${table}
@@ -51,7 +56,7 @@ ${counters}
     auto-merge
     elements = { ${deniedBeside(addresses).join(', ')} }
   }
-${place.at === 'router' ? ownSet(place.own) : ''}
+${inRouter ? routerSets(place.own) : ''}
   chain before {
     type filter hook prerouting priority raw; policy accept;
     iifname ${links} jump sent
@@ -59,9 +64,10 @@ ${place.at === 'router' ? ownSet(place.own) : ''}
   chain sent {
     meta nfproto ipv6 counter name ipv6 drop
     fib saddr . iif oif missing counter name spoofed drop
+    ${inRouter ? noted('denied') : ''}
     ip daddr @denied counter name denied drop
     fib daddr type != unicast counter name machine drop
-    ${place.at === 'router' ? 'ip daddr @own counter name machine drop' : ''}
+    ${inRouter ? `${noted('own')}\n    ip daddr @own counter name machine drop` : ''}
   }
   chain input {
     type filter hook input priority filter - 5; policy accept;
@@ -85,17 +91,28 @@ ${place.at === 'router' ? ownSet(place.own) : ''}
     oifname ${links} ct state related accept
     oifname ${links} counter name inbound drop
   }
-${place.at === 'machine' ? masquerade(addresses, links) : ''}
+${inRouter ? '' : masquerade(addresses, links)}
 }
 `
 }
 
-function ownSet(own: readonly string[]): string {
+function routerSets(own: readonly string[]): string {
   const elements = own.length > 0 ? `elements = { ${own.join(', ')} }` : ''
   return `  set own {
     type ipv4_addr
     ${elements}
+  }
+  set ${REFUSED} {
+    type ifname . ipv4_addr . inet_proto . inet_service
+    size ${NETWORK_LIMITS.refusedTargets}
+    flags dynamic, timeout
+    timeout ${NETWORK_LIMITS.refusedMs / 1_000}s
   }`
+}
+
+/** A rule of its own: where the set is full it ends early, and the one behind it still drops. */
+function noted(set: 'denied' | 'own'): string {
+  return `ip daddr @${set} meta l4proto { tcp, udp } update @${REFUSED} { iifname . ip daddr . meta l4proto . th dport }`
 }
 
 /** Other addresses of the machine from now on. */
