@@ -33,12 +33,14 @@ import type { MachineGpus } from './gpu/machine-gpus.ts'
 import type { Guest } from './guest/guest.ts'
 import type { DiskSpace, MemorySpace } from './machine-space.ts'
 import type { Reconciled, ReconcileOptions } from './reconciled.ts'
+import type { Recovery } from './recovery.ts'
 import type { RefusedPackets } from './refused-packets.ts'
 
 export { DRIVER_ERROR_CODES, DriverError, type DriverErrorCode } from './driver-error.ts'
 export { FATES, type Fate, type FateKind, type Usage } from './fate.ts'
 export type { DiskSpace, MemorySpace } from './machine-space.ts'
 export type { Reconciled, ReconcileOptions } from './reconciled.ts'
+export type { EndedSandbox, Recovery } from './recovery.ts'
 export type { RefusedPackets } from './refused-packets.ts'
 
 /** How a driver differs from another; the conformance suite tests a missing capability to fail with `unsupported`. */
@@ -171,20 +173,6 @@ export interface Sandbox {
   memoryBytes(): Promise<number>
   /** Resolves once, however it ends. Never rejects. */
   readonly gone: Promise<Fate>
-}
-
-/** What `recover` found of sandboxes with an owner; blanks and half-made ones are removed without a word. */
-export interface Recovery {
-  /** Their agents answered; what the driver stored at checkout is in `spec`. */
-  readonly adopted: readonly Sandbox[]
-  /** They died while no daemon was there, or did not answer; they are removed, and this is their fate. */
-  readonly ended: readonly EndedSandbox[]
-}
-
-export interface EndedSandbox {
-  readonly id: string
-  readonly hostId: string
-  readonly fate: Fate
 }
 
 /** One thing the machine has or lacks. */

@@ -28,6 +28,7 @@ import {
 } from '../driver.ts'
 import type { MachineGpus } from '../gpu/machine-gpus.ts'
 import { unlessAborted } from '../unless-aborted.ts'
+import { factsOf } from './facts.ts'
 import { type FakeCheckpoint, FakeMachine } from './machine.ts'
 import { gone, unsupported } from './refusals.ts'
 import { FakeSandbox } from './sandbox.ts'
@@ -290,12 +291,6 @@ export class FakeDriver implements RuntimeDriver {
     if (!found || found.fate) throw gone(sandbox.hostId, found?.fate)
     return found
   }
-}
-
-function factsOf({ layers, limits }: Pick<SandboxSpec, 'layers' | 'limits'>): CheckpointFacts {
-  const digests = layers.map(({ digest }) => digest)
-  const machine = { format: 1, runtime: 'fake', cpuFeatures: 'fake', agent: 'fake' }
-  return { ...machine, layers: digests, limits, sizeBytes: 1_024 }
 }
 
 function isOf(world: WorldAhead, { layers, limits, hostname }: SandboxSpec): boolean {
