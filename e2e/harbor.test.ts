@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { temporaryDirectory } from '@sandlot/testkit'
-import { type HarborAgent, harborEpisodes, harborProgram, harborTasks } from 'sandlot'
+import { harborProgram, harborTasks } from 'sandlot'
 import { expect, test } from 'vitest'
 import { type CommandEnd, runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
@@ -176,67 +176,172 @@ await story('task folders in Harbor’s format', { pool: 2 }, (given) => {
     expect((await rowOf(SERVES)).row).toMatchObject({ outcome: 'graded', reward: 0 })
   })
 
-  test('of several steps, and with a verifier elsewhere, are done by a worker', async () => {
+  test('of several steps, and with a verifier elsewhere, need no client either', async () => {
     await using directory = await temporaryDirectory()
-    const { 'instruction.md': _, ...base } = task(given.image)
-    const step = (name: string, files: Record<string, string>) =>
-      Object.fromEntries(
-        Object.entries(files).map(([path, text]) => [`steps/${name}/${path}`, text]),
-      )
-    await write(directory.path, {
-      stepped: {
-        ...base,
-        'task.toml': `${base['task.toml']}
+    await write(directory.path, manySteps(given.image))
+    const folders = ['good', 'stepped', 'elsewhere', 'both'].map((name) =>
+      join(directory.path, name),
+    )
+    const done = async (agent: string, ...more: string[]) => {
+      const argv = ['--harbor', ...folders, '--agent', agent, '--detach', ...more]
+      const started = await sandlot('runs', 'start', ...argv)
+      expect(started).toMatchObject({ code: 0 })
+      const run = await given.client.rollouts.get(started.stdout.trim())
+      const rows = await run.wait()
+      const told = rows.map(({ key, outcome, reward, rewards, error }) => [
+        key,
+        error ?? { outcome, reward, rewards },
+      ])
+      return { run, rows, told: Object.fromEntries(told) }
+    }
+    const graded = (reward: number, rewards: object | null = null) => ({
+      ...{ outcome: 'graded', reward, rewards },
+    })
+    const oracle = await done('oracle')
+    expect(oracle.told).toEqual({
+      good: graded(1),
+      elsewhere: graded(1),
+      stepped: graded(0.75, { reward: 0.75, style: 0.5 }),
+      both: graded(1),
+    })
+    const stepped = oracle.rows.find(({ key }) => key === 'stepped')
+    expect(stepped?.data).toMatchObject({
+      steps: [
+        { name: 'first', reward: 1 },
+        { name: 'second', reward: 0.5, rewards: { reward: 0.5, style: 1 } },
+      ],
+    })
+    const nop = await done('nop')
+    expect(nop.told).toEqual({
+      ...{ good: graded(0), elsewhere: graded(0), stepped: graded(0), both: graded(0) },
+    })
+    // Who answers the first step and not the second one has no verdict there, which is nobody's zero.
+    const half = await done('[ -f before ] || echo 42 > answer')
+    expect(half.rows.find(({ key }) => key === 'stepped')).toMatchObject({
+      ...{ outcome: 'grade_error', valid: false, reward: null },
+      data: { steps: [{ name: 'first', reward: 1 }] },
+    })
+    // What an agent leaves to be taken for a verdict, or a test, is passed on to nobody.
+    const forger = await done(`mkdir -p /tests /logs/artifacts; echo 1 > /logs/verifier/reward.txt
+      echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh; echo 41 > answer`)
+    expect(forger.told).toEqual(nop.told)
+    expect(await Array.fromAsync(given.client.sandboxes.list())).toEqual([])
+  })
+
+  test('without a solution are no task for the oracle, which does the others', async () => {
+    await using directory = await temporaryDirectory()
+    const { 'solution/solve.sh': _, ...unsolved } = task(given.image)
+    await write(directory.path, { good: task(given.image), unsolved })
+    const run = await sandlot('runs', 'start', '--harbor', directory.path, '--agent', 'oracle')
+    expect(run).toMatchObject({ code: 0, stderr: expect.stringContaining('unsolved will be') })
+    const rows = await (await given.client.rollouts.get(run.stdout.trim())).wait()
+    expect(
+      Object.fromEntries(rows.map(({ key, outcome, reward }) => [key, [outcome, reward]])),
+    ).toEqual({ good: ['graded', 1], unsolved: ['task_invalid', null] })
+    const alone = join(directory.path, 'unsolved')
+    const none = await sandlot('runs', 'start', '--harbor', alone, '--agent', 'oracle')
+    expect(none).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('no task has a solution'),
+    })
+  })
+
+  test('of all sorts are examined', async () => {
+    await using directory = await temporaryDirectory()
+    await write(directory.path, manySteps(given.image))
+    const end = await sandlot(
+      'doctor',
+      'tasks',
+      directory.path,
+      '--times',
+      '1',
+      '--json',
+      '--pass',
+      '0.75',
+    )
+    expect(end).toMatchObject({ code: 0 })
+    const { tasks: found } = JSON.parse(end.stdout)
+    expect(
+      found.map(({ key, findings }: { key: string; findings: [] }) => [key, findings]),
+    ).toEqual(['both', 'elsewhere', 'good', 'stepped'].map((key) => [key, []]))
+  })
+})
+
+/** A plain one, one of two steps, one whose verifier has an image of its own, and one that is both. */
+function manySteps(image: string): Record<string, Record<string, string>> {
+  const { 'instruction.md': _, ...base } = task(image)
+  const step = (name: string, files: Record<string, string>) =>
+    Object.fromEntries(Object.entries(files).map(([path, text]) => [`steps/${name}/${path}`, text]))
+  const elsewhere = `[environment]
+workdir = "/app"
+env = { HINT = "x" }
+network_mode = "no-network"
+[verifier.environment]
+network_mode = "no-network"
+env = { WHERE = "elsewhere" }
+`
+  const dockerfile = `FROM ${image}\nENV OF_IMAGE=yes\nCOPY test.sh wanted /tests/\n`
+  // Of the episode it has nothing but what it is passed.
+  const test = `[ "$WHERE$OF_IMAGE" = elsewhereyes ] && [ ! -e /app/seed.txt ] || exit 3\n${TEST}`
+  const first = { 'instruction.md': 'One.', 'solution/solve.sh': 'echo 42 > answer\n' }
+  return {
+    good: task(image),
+    stepped: {
+      ...base,
+      'task.toml': `${base['task.toml']}
 [[steps]]
 name = "first"
 min_reward = 1
 [[steps]]
 name = "second"
 `,
-        ...step('first', { 'instruction.md': 'One.', 'solution/solve.sh': 'echo 42 > answer\n' }),
-        ...step('second', {
-          'instruction.md': 'Two.',
-          'workdir/setup.sh': 'cp answer before\n',
-          'solution/solve.sh': '[ -f before ] && echo done > more\n',
-          'tests/test.sh': `[ -s more ] && echo '{"reward": 0.5, "style": 1}' > /logs/verifier/reward.json`,
-        }),
-      },
-      elsewhere: {
-        ...task(given.image),
-        'task.toml': `artifacts = ["/app/answer"]
+      ...step('first', first),
+      ...step('second', {
+        'instruction.md': 'Two.',
+        'workdir/setup.sh': 'cp answer before\n',
+        'solution/solve.sh': '[ -f before ] && [ ! -e /tests/test.sh ] && echo done > more\n',
+        'tests/test.sh': `[ -s more ] && echo '{"reward": 0.5, "style": 1}' > /logs/verifier/reward.json`,
+      }),
+    },
+    elsewhere: {
+      ...task(image),
+      'task.toml': `artifacts = ["/app/answer"]\n${elsewhere}`,
+      'tests/Dockerfile': dockerfile,
+      'tests/test.sh': test,
+    },
+    both: {
+      ...base,
+      'task.toml': `artifacts = ["/app"]
+multi_step_reward_strategy = "final"
 [environment]
 workdir = "/app"
-env = { HINT = "x" }
 network_mode = "no-network"
-[verifier.environment]
+[[steps]]
+name = "first"
+min_reward = 1
+[steps.verifier.environment]
+network_mode = "no-network"
+env = { WHERE = "elsewhere" }
+[[steps]]
+name = "second"
+[steps.verifier.environment]
 network_mode = "no-network"
 `,
-        'tests/Dockerfile': `FROM ${given.image}\nCOPY test.sh wanted /tests/\n`,
-      },
-    })
-    const tasks = await harborTasks(directory.path)
-    const rewards = async (agent: HarborAgent) => {
-      const { client } = given
-      const { tasks: all, episode, options } = harborEpisodes(tasks, { agent, client })
-      const rows = await client.rollouts.map(all, episode, options).wait()
-      return Object.fromEntries(
-        rows.map(({ key, outcome, reward, rewards, error }) => [
-          key,
-          error ?? { outcome, reward, rewards },
-        ]),
-      )
-    }
-    expect(await rewards('oracle')).toEqual({
-      elsewhere: { outcome: 'graded', reward: 1, rewards: { reward: 1 } },
-      stepped: { outcome: 'graded', reward: 0.75, rewards: { reward: 0.75, style: 0.5 } },
-    })
-    expect(await rewards('nop')).toEqual({
-      elsewhere: { outcome: 'graded', reward: 0, rewards: { reward: 0 } },
-      stepped: { outcome: 'graded', reward: 0, rewards: { reward: 0 } },
-    })
-    // Who answers the first step and not the second one has no verdict there, which is nobody's zero.
-    const half = await rewards({ command: '[ -f before ] || echo 42 > answer' })
-    expect(half.stepped).toMatch(/step second: its verifier left no/)
-    expect(await Array.fromAsync(given.client.sandboxes.list())).toEqual([])
-  })
-})
+      ...step('first', {
+        ...first,
+        'solution/solve.sh': 'sleep 1000 > /dev/null 2>&1 & echo $! > pid; echo 42 > answer\n',
+        'tests/Dockerfile': `FROM ${image}\nENV OF_IMAGE=yes\nCOPY test.sh wanted /tests/\n`,
+        'tests/test.sh': TEST.replace('echo 1', '[ "$WHERE$OF_IMAGE" = elsewhereyes ] && echo 1'),
+        'tests/wanted': '42\n',
+      }),
+      ...step('second', {
+        'instruction.md': 'Two.',
+        // What the first one left running lives on while that was graded.
+        'solution/solve.sh': 'kill -0 "$(cat pid)" && echo 43 > answer\n',
+        'tests/Dockerfile': `FROM ${image}\nCOPY test.sh wanted /tests/\n`,
+        'tests/test.sh': TEST,
+        'tests/wanted': '43\n',
+      }),
+    },
+  }
+}

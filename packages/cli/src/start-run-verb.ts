@@ -36,8 +36,8 @@ export function addStartRunVerb(runs: Command): void {
 function addHarbor(start: Command): void {
   start
     .option(
-      '--harbor <folder>',
-      'in place of a file: a task folder in Harbor’s format, or a folder of them',
+      '--harbor <folder...>',
+      'in place of a file: task folders in Harbor’s format, or folders of them',
     )
     .option(
       '--agent <agent>',

@@ -28,6 +28,12 @@ export * from './outcomes.ts'
 export * from './plain-json.ts'
 export * from './port.ts'
 export * from './program.ts'
+export {
+  type ProgramStep,
+  STEP_REWARDS,
+  type StepGrade,
+  type StepRewards,
+} from './program-step.ts'
 export * from './quantity.ts'
 export * from './queue.ts'
 export * from './resources.ts'

@@ -58,6 +58,11 @@ export const LIMITS = {
   /** What is kept of the lines of an attempt's log. */
   logBytes: 256 * 2 ** 10,
   gradeFiles: 1_000,
+  /** Paths that a grader in an image of its own is passed. */
+  passedPaths: 64,
+  programSteps: 64,
+  /** Steps of one program that are graded in images of their own: each is a world of its sandbox. */
+  stepImages: 8,
   pathBytes: 4_096,
   /** Hosts that a network policy names. */
   networkHosts: 256,

@@ -3,6 +3,7 @@ import { command } from './exec.ts'
 import { commandFields } from './grade.ts'
 import { LIMITS } from './limits.ts'
 import { phaseNetwork } from './network.ts'
+import { elsewhereFields, programSteps, STEP_REWARDS } from './program-step.ts'
 import { resources } from './resources.ts'
 import { startPoint } from './start-point.ts'
 import { timeouts } from './timeouts.ts'
@@ -11,6 +12,20 @@ import { wholeText } from './whole-text.ts'
 /** What a task has of its own, in the place of what the run has; `env` and `files` are added to the run's. */
 const ownCommand = z.object({ command: command.optional(), ...commandFields }).strict()
 export type OwnCommand = z.infer<typeof ownCommand>
+
+const ownProgram = ownCommand
+  .extend({
+    /** In the place of the command, of a run that grades by command. Its time for the agent is theirs together. */
+    steps: programSteps.optional(),
+    /** Default `final`. */
+    rewards: z.enum(STEP_REWARDS).optional(),
+  })
+  .strict()
+export type OwnProgram = z.output<typeof ownProgram>
+
+/** With a `from`, it runs in a world that shows that image, wherever the run grades. */
+const ownGrade = ownCommand.extend(elsewhereFields).strict()
+export type OwnGrade = z.output<typeof ownGrade>
 
 /** One task. Same key and content is one task; the same key with other content is refused. */
 export const taskPut = z
@@ -33,9 +48,9 @@ export const taskPut = z
     /** As a whole: a phase that it doesn't name reaches nothing. */
     network: phaseNetwork.optional(),
     /** Of a run of programs. */
-    program: ownCommand.optional(),
+    program: ownProgram.optional(),
     /** Of a run that grades by command. */
-    grade: ownCommand.optional(),
+    grade: ownGrade.optional(),
   })
   .strict()
   .refine(

@@ -147,11 +147,13 @@ export interface CheckpointOptions extends Wait {
   readonly leaveRunning: boolean
 }
 
-/** A second world, opened when `main` has certainly ended. */
+/** A second world, opened when `main` has certainly ended, or beside it. */
 export interface GradeWorldSpec {
   readonly world: string
-  /** What it shows below its own files: those that `main` left over the image, or the image alone. */
-  readonly shows: 'main' | 'image'
+  /** What it shows below its own files: those that `main` left over the image, the image alone, or other layers, bottom first. */
+  readonly shows: 'main' | 'image' | readonly Layer[]
+  /** `main` lives on: refused where its files are shown. Default: it is ended. */
+  readonly beside?: boolean
 }
 
 /** A started sandbox without an owner. */
@@ -236,8 +238,8 @@ export interface RuntimeDriver extends AsyncDisposable {
   create(spec: SandboxSpec, wait?: Wait): Promise<Sandbox>
 
   /**
-   * Ends `main` for certain, then opens another world. Files of `main` can still be read and written by file requests; nothing runs
-   * there any more. Fails with `world_not_empty` when it won't end.
+   * Ends `main` for certain, then opens another world. Files of `main` can still be read by file requests; nothing runs
+   * there any more. Fails with `world_not_empty` when it won't end. Other layers need the capability `hotMount`, or fail with `unsupported`.
    */
   openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait?: Wait): Promise<void>
 

@@ -68,12 +68,6 @@ export {
   pythonFunction,
 } from './graders/python-function.ts'
 export { harborDigest } from './harbor/digest.ts'
-export {
-  type HarborEpisodes,
-  type HarborEpisodesOptions,
-  type HarborEpisodeTask,
-  harborEpisodes,
-} from './harbor/episodes.ts'
 export { type HarborOptions, harborTasks } from './harbor/harbor-tasks.ts'
 export type { HarborAgent } from './harbor/places.ts'
 export type { HarborProblem } from './harbor/problems.ts'
@@ -141,9 +135,13 @@ export type {
 } from './rollout/options.ts'
 export type { EpisodeInContainers } from './rollout/player.ts'
 export type {
+  GradedElsewhere,
   OpenProgramOptions,
   Program,
   ProgramOptions,
+  ProgramStep,
+  StepGrade,
+  TaskGrade,
   TaskOptions,
 } from './rollout/program-options.ts'
 export type { ListRuns, Rollouts } from './rollout/rollouts.ts'

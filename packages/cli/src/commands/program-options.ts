@@ -11,8 +11,8 @@ import type { ProgramTask } from './program-tasks.ts'
 import { type ResourceOptions, resourcesOf } from './resource-options.ts'
 
 export interface StartRunOptions extends FolderOptions, ResourceOptions {
-  /** A folder of tasks in Harbor's format, in place of a file. */
-  readonly harbor?: string
+  /** Folders of tasks in Harbor's format, in place of a file. */
+  readonly harbor?: readonly string[]
   readonly agent?: string
   readonly quarantine?: string
   readonly from?: string

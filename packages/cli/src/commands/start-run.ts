@@ -72,9 +72,9 @@ async function ofFile(file: string | undefined, options: StartRunOptions): Promi
 }
 
 async function ofFolders(file: string | undefined, options: StartRunOptions): Promise<Wanted> {
-  const { harbor = '', agent = '' } = options
+  const { harbor = [], agent = '' } = options
   if (file !== undefined) {
-    throw new Mistake(`both ${file} and --harbor ${harbor}`, 'name one of them')
+    throw new Mistake(`both ${file} and --harbor ${harbor.join(' ')}`, 'name one of them')
   }
   const shared = folderOptions(options)
   if (agent === '') {
@@ -84,9 +84,19 @@ async function ofFolders(file: string | undefined, options: StartRunOptions): Pr
   const folders = await readFolders(harbor, options)
   const { fit, why } = await holdBack(folders, options.quarantine)
   const { tasks, run } = await folderProgram(fit, who, options)
+  tellUnsolved(tasks)
   return {
     run: { ...shared, ...run },
     built: async (client, signal) => inOrder(folders, await withImages(client, tasks, signal), why),
+  }
+}
+
+/** Of those that nobody can do, each has a row that says so; a run of nothing else is a mistake. */
+function tellUnsolved(tasks: readonly ProgramTask[]): void {
+  const unsolved = tasks.filter(({ own }) => own.quarantine !== undefined)
+  for (const { key, own } of unsolved) note(`${key} will be task_invalid: ${own.quarantine}`)
+  if (unsolved.length === tasks.length) {
+    throw new Mistake('no task has a solution', 'take another --agent than oracle')
   }
 }
 

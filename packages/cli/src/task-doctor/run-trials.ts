@@ -1,9 +1,10 @@
 /** Runs every trial of every task as an episode of one run, and sorts what came of them by task. */
-import type { ImageLike, ResultRow, Run, Sandlot } from 'sandlot'
+import type { ImageLike, ResultRow, Run, Sandlot, SandlotError, TaskOptions } from 'sandlot'
 import { pause } from '../commands/pause.ts'
 import { describeLive } from '../commands/watch-run.ts'
 import { startProgressLine } from '../output/progress.ts'
 import { type Built, buildImages } from '../tasks/build-images.ts'
+import { imagesOf, withBuilt } from '../tasks/own-images.ts'
 import type { TaskTrials } from './diagnose.ts'
 import type { DoctorSource, DoctorTask } from './source.ts'
 import { type PassRule, type Trial, type TrialRole, trialOf } from './trial.ts'
@@ -20,7 +21,7 @@ interface TrialTask {
   readonly key: string
   readonly task: DoctorTask
   readonly role: TrialRole
-  readonly from: ImageLike
+  readonly own: TaskOptions
 }
 
 const WATCH_MS = 500
@@ -32,14 +33,20 @@ export async function runTrials(
   options: TrialsOptions,
 ): Promise<{ readonly run?: string; readonly trials: readonly TaskTrials[] }> {
   const { tasks } = source
-  const wanted = tasks.map(({ from }) => from)
+  const wanted = tasks.flatMap(({ options: { gold, null: none } }) => [
+    ...imagesOf(gold),
+    ...imagesOf(none),
+  ])
   const images = await buildImages(client, wanted, options.signal)
   const found = new Map<string, Trial[]>()
   const all: TrialTask[] = []
   for (const task of tasks) {
-    const built = images.get(task.from)
-    if (built && 'from' in built) all.push(...trialsOf(task, built.from, options.times))
-    found.set(task.key, built && 'error' in built ? unbuilt(task, built) : [])
+    const built = builtOf(task, images)
+    if ('error' in built) found.set(task.key, unbuilt(task, built.error))
+    else {
+      all.push(...trialsOf(task, built, options.times))
+      found.set(task.key, [])
+    }
   }
   const run = all.length > 0 ? start(client, source, all, options) : undefined
   const rows = run ? await rowsOf(run, options.signal) : new Map<string, ResultRow>()
@@ -54,16 +61,26 @@ export async function runTrials(
 }
 
 /** In turn, so that none has its luck in a moment in which the machine is busy. */
-function trialsOf(task: DoctorTask, from: ImageLike, times: number): TrialTask[] {
+function trialsOf(task: DoctorTask, built: DoctorTask['options'], times: number): TrialTask[] {
   return Array.from({ length: times }, (_, n) =>
-    task.roles.map((role) => ({ key: `${task.key}/${role}/${n + 1}`, task, role, from })),
+    task.roles.map((role) => ({
+      ...{ key: `${task.key}/${role}/${n + 1}`, task, role },
+      own: built[role],
+    })),
   ).flat()
 }
 
-function unbuilt(
-  { roles: [role] }: DoctorTask,
-  { error }: Extract<Built, { error: unknown }>,
-): Trial[] {
+/** What both are made of, or why that can't be. */
+function builtOf(
+  { options }: DoctorTask,
+  images: ReadonlyMap<ImageLike, Built>,
+): DoctorTask['options'] | { readonly error: SandlotError } {
+  const [gold, none] = [withBuilt(options.gold, images), withBuilt(options.null, images)]
+  if ('error' in none) return none
+  return 'error' in gold ? gold : { gold: gold.own, null: none.own }
+}
+
+function unbuilt({ roles: [role] }: DoctorTask, error: SandlotError): Trial[] {
   const what = `its image can't be built: ${error.message}`
   return role ? [{ role, verdict: 'fault', score: null, what, agentMs: 0, gradeMs: 0 }] : []
 }
@@ -76,11 +93,11 @@ function start(
 ): Run {
   return client.rollouts.program(trials, {
     ...shared,
-    from: trials[0]?.from ?? '',
+    from: trials[0]?.own.from ?? '',
     ...(concurrency === undefined ? {} : { concurrency }),
     key: ({ key }) => key,
     content: ({ task }) => task.content,
-    each: ({ task, role, from }) => ({ ...task.options[role], from }),
+    each: ({ own }) => own,
     // A grade that has to be tried again is what is looked for.
     retry: { grade: 0 },
     tags: { doctor: 'tasks' },

@@ -1,9 +1,9 @@
 /** Where tasks to be examined come from, whatever their format. */
 import { TIMEOUT_DEFAULTS_MS, timeouts } from '@sandlot/protocol'
-import type { ImageLike, ProgramOptions, TaskOptions } from 'sandlot'
+import type { ProgramOptions, TaskOptions } from 'sandlot'
 import { folderOptions, programOptions, type StartRunOptions } from '../commands/program-options.ts'
 import { type ProgramTask, readProgramTasks } from '../commands/program-tasks.ts'
-import { folderProgram, readFolders } from '../tasks/harbor-folders.ts'
+import { folderProgram, readFolders, type TaskFolder } from '../tasks/harbor-folders.ts'
 import type { TrialRole } from './trial.ts'
 
 export interface DoctorTask {
@@ -11,7 +11,6 @@ export interface DoctorTask {
   readonly timeoutMs: number
   /** Who can be tried: without a gold solution `null` alone. */
   readonly roles: readonly TrialRole[]
-  readonly from: ImageLike
   /** What is run in its sandboxes, and what those may use. */
   readonly options: Readonly<Record<TrialRole, TaskOptions>>
   /** What the programs are told of it. */
@@ -30,22 +29,32 @@ const NOTHING = ['/bin/sh', '-c', ':']
 /** Folders in Harbor's format: the oracle is gold, and who does nothing is null. */
 export async function folderSource(path: string, options: StartRunOptions): Promise<DoctorSource> {
   const shared = sharedOf(folderOptions(options))
-  const folders = await readFolders(path, options)
+  const folders = await readFolders([path], options)
   const none = await folderProgram(folders, 'nop', options)
-  const solved = folders.filter(({ solution }) => solution)
-  const gold = solved.length > 0 ? await folderProgram(solved, 'oracle', options) : none
-  const golden = new Map(gold.tasks.map(({ key, own }) => [key, own]))
-  const hasGold = new Set(solved.map(({ key }) => key))
+  const gold = await folderProgram(folders, 'oracle', options)
   return {
     run: { ...shared, ...none.run },
-    tasks: none.tasks.map((task, index) => ({
-      ...task,
-      timeoutMs: folders[index]?.agent.timeoutMs ?? TIMEOUT_DEFAULTS_MS.agent,
-      roles: hasGold.has(task.key) ? ['gold', 'null'] : ['null'],
-      from: task.own.from ?? '',
-      options: { gold: golden.get(task.key) ?? task.own, null: task.own },
-    })),
+    tasks: none.tasks.map((task, index) => {
+      const solved = gold.tasks[index]?.own ?? task.own
+      return {
+        ...task,
+        timeoutMs: agentMs(folders[index]),
+        // Nobody can do one without a solution.
+        roles: solved.quarantine === undefined ? ['gold', 'null'] : ['null'],
+        options: { gold: solved, null: task.own },
+      }
+    }),
   }
+}
+
+/** Of steps, all that their agents and the verifiers between them may take. */
+function agentMs(folder: TaskFolder | undefined): number {
+  const parts = folder?.steps?.list ?? [{ agent: folder?.agent ?? {} }]
+  return parts.reduce((sum, part, index) => {
+    const isGraded = index < parts.length - 1 && 'verifier' in part
+    const gradeMs = isGraded ? part.verifier.timeoutMs : 0
+    return sum + (part.agent.timeoutMs ?? TIMEOUT_DEFAULTS_MS.agent) + gradeMs
+  }, 0)
 }
 
 /** One JSON object a line, with commands for both. */
@@ -59,10 +68,9 @@ export async function fileSource(file: string, options: StartRunOptions): Promis
       ...{ key: task.key, content: task.content, digest: () => task.digest() },
       timeoutMs: timeoutOf(task, wanted),
       roles: task.trials.gold === undefined ? ['null'] : ['gold', 'null'],
-      from: task.own.from ?? from,
       options: {
-        gold: { ...task.own, command: task.trials.gold ?? NOTHING },
-        null: { ...task.own, command: task.trials.null ?? NOTHING },
+        gold: { from, ...task.own, command: task.trials.gold ?? NOTHING },
+        null: { from, ...task.own, command: task.trials.null ?? NOTHING },
       },
     })),
   }

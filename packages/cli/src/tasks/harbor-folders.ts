@@ -27,10 +27,10 @@ export interface TaskFolder extends HarborTask {
 
 /** Reads them all before anything begins, and tells what of them has no meaning here. */
 export async function readFolders(
-  path: string,
+  paths: readonly string[],
   { taskEnv = [], build = false }: FolderOptions,
 ): Promise<readonly TaskFolder[]> {
-  const tasks = await harborTasks(path, { env: pairs(taskEnv, '--task-env'), build })
+  const tasks = await harborTasks(paths, { env: pairs(taskEnv, '--task-env'), build })
   tellNotes(tasks.flatMap(({ key, notes }) => notes.map((text) => ({ key, text }))))
   return tasks.map((task) => ({ ...task, digest: () => harborDigest(task) }))
 }

@@ -2,6 +2,7 @@
 import { type Sandlot, SandlotError } from 'sandlot'
 import type { ProgramTask } from '../commands/program-tasks.ts'
 import { buildImages } from './build-images.ts'
+import { imagesOf, withBuilt } from './own-images.ts'
 
 const NAMED_MAX = 20
 
@@ -11,14 +12,14 @@ export async function withImages(
   tasks: readonly ProgramTask[],
   signal: AbortSignal,
 ): Promise<readonly ProgramTask[]> {
-  const wanted = tasks.flatMap(({ own }) => (own.from === undefined ? [] : [own.from]))
+  const wanted = tasks.flatMap(({ own }) => imagesOf(own))
   const images = await buildImages(client, wanted, signal)
   const failed: string[] = []
   const ready: ProgramTask[] = []
   for (const task of tasks) {
-    const built = task.own.from === undefined ? undefined : images.get(task.own.from)
-    if (built && 'error' in built) failed.push(`${task.key}: ${built.error.message}`)
-    else ready.push(built ? { ...task, own: { ...task.own, from: built.from } } : task)
+    const built = withBuilt(task.own, images)
+    if ('error' in built) failed.push(`${task.key}: ${built.error.message}`)
+    else ready.push({ ...task, ...built })
   }
   if (failed.length === 0) return ready
   const more = failed.length > NAMED_MAX ? [`and ${failed.length - NAMED_MAX} more`] : []

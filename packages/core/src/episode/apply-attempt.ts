@@ -17,14 +17,7 @@ import type { Usage } from '../run/input.ts'
 import { ownClock } from '../run/own-clock.ts'
 import type { Attempt, Episode, Run } from '../run/run.ts'
 import { timeoutsOf } from '../run/timeouts-of.ts'
-import {
-  addFlags,
-  beginAgent,
-  endWork,
-  keepArtifacts,
-  keepReport,
-  takeToken,
-} from './apply-lease.ts'
+import { addFlags, beginAgent, endWork, keepOfGrade, keepReport, takeToken } from './apply-lease.ts'
 import { newAttempt } from './attempt.ts'
 import { dueAfter, startPlatformClock, stopClock } from './clock.ts'
 import { closeAttempt, endEpisode } from './close.ts'
@@ -120,7 +113,7 @@ export function applyAttemptEnded(
   stopClock(run, episode, atMs)
   endWork(run, episode)
   if (event.report) keepReport(attempt, null, event.report)
-  if (event.artifacts) keepArtifacts(attempt, event.artifacts)
+  keepOfGrade(attempt, event)
   addFlags(attempt, event.flags)
   if (event.usage) keepUsage(run, attempt, event)
   if (event.sandbox !== undefined) attempt.sandbox = event.sandbox

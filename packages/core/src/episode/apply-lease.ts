@@ -67,6 +67,10 @@ export function applyModelEnded(run: Run, episode: Episode, event: EventOf<'mode
   moveEpisode(run, episode, 'agent', { atMs: event.atMs, dueMs })
 }
 
+export function applyNoted(_run: Run, episode: Episode, event: EventOf<'lease_noted'>): void {
+  attemptOf(episode).note = event.note
+}
+
 export function applyStopped(
   run: Run,
   episode: Episode,
@@ -152,11 +156,18 @@ export function keepReport(
   addFlags(attempt, report.flags)
 }
 
-/** Of its grade, beside what its agent left. */
-export function keepArtifacts(attempt: Attempt, artifacts: readonly Artifact[]): void {
+/** Of its grade: artifacts beside what its agent left, and data in the place of its data. */
+export function keepOfGrade(
+  attempt: Attempt,
+  {
+    artifacts = [],
+    dataJson,
+  }: { readonly artifacts?: readonly Artifact[]; readonly dataJson?: string },
+): void {
   if (attempt.report === null) return
   const all = [...attempt.report.artifacts, ...artifacts].slice(0, CORE_LIMITS.artifacts)
-  attempt.report = { ...attempt.report, artifacts: all }
+  const data = dataJson === undefined ? {} : { dataJson, dataBlob: null }
+  attempt.report = { ...attempt.report, artifacts: all, ...data }
 }
 
 export function addFlags(attempt: Attempt, flags: readonly Flag[] | undefined): void {

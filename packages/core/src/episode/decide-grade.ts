@@ -38,6 +38,7 @@ export function decideGraded(decision: Decision, input: InputOf<'graded'>): void
 export interface GradeLeft {
   readonly flags?: readonly Flag[]
   readonly artifacts?: readonly Artifact[]
+  readonly dataJson?: string
 }
 
 /** Why there is no verdict. */
@@ -112,8 +113,9 @@ export function endUngraded(
   endAttempt(decision, episode, { ending, revoke: cause, ...leftOf(left) })
 }
 
-function leftOf({ flags = [], artifacts = [] }: GradeLeft): GradeLeft {
+function leftOf({ flags = [], artifacts = [], dataJson }: GradeLeft): GradeLeft {
   return {
+    ...(dataJson === undefined ? {} : { dataJson }),
     ...(flags.length > 0 ? { flags } : {}),
     ...(artifacts.length > 0 ? { artifacts } : {}),
   }

@@ -9,6 +9,7 @@ import { dropLease } from '../worker/drop-lease.ts'
 import { endAttempt } from './decide-end.ts'
 import { gradeFailed, gradeGiven } from './decide-grade.ts'
 import { finishAgent, finishStopped, loseStopped } from './finish-agent.ts'
+import type { EpisodePhase } from './phase.ts'
 import { checkReward, type Reward } from './reward.ts'
 import { boundedCause, settle } from './settle.ts'
 
@@ -50,6 +51,17 @@ export function decideEnded(decision: Decision, input: InputOf<'agent_ended'>): 
     emit(decision, { type: 'agent_ended', ...addressOf(episode) })
   } else ignore(decision, 'its time was over before')
 }
+
+export function decideNoted(decision: Decision, input: InputOf<'lease_noted'>): void {
+  const episode = fencedEpisode(decision, input)
+  if (!episode) return
+  const { note } = input
+  if (NOTED_IN.has(episode.phase))
+    emit(decision, { type: 'lease_noted', ...addressOf(episode), note })
+  else ignore(decision, 'the agent does not run')
+}
+
+const NOTED_IN: ReadonlySet<EpisodePhase> = new Set(['agent', 'model', 'stopping'] as const)
 
 export function decideReported(decision: Decision, input: InputOf<'reported'>): void {
   const episode = fencedEpisode(decision, input)

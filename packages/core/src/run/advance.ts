@@ -3,6 +3,7 @@ import {
   decideEnded,
   decideModelEnded,
   decideModelStarted,
+  decideNoted,
   decideReported,
   decideTaken,
 } from '../episode/decide-report.ts'
@@ -91,6 +92,7 @@ const DECIDE: { [T in InputBody['type']]: (decision: Decision, input: InputOf<T>
   model_started: decideModelStarted,
   model_ended: decideModelEnded,
   agent_ended: decideEnded,
+  lease_noted: decideNoted,
   reported: decideReported,
   graded: decideGraded,
   results_recorded: decideRecorded,

@@ -35,6 +35,8 @@ export type EventBody =
   | ({ readonly type: 'lease_returned' } & Of)
   | ({ readonly type: 'model_started' } & Of)
   | ({ readonly type: 'model_ended' } & Of)
+  /** Its worker has come so far. */
+  | ({ readonly type: 'lease_noted'; readonly note: string } & Of)
   /** The agent's time is used up. Its worker is told to stop, and what it then still says is kept. */
   | ({ readonly type: 'agent_stopped'; readonly cause: string } & Of)
   /** It had ended in its time, and what it left is being taken up. */
@@ -74,6 +76,7 @@ export type EventBody =
       readonly flags?: readonly Flag[]
       /** Of its grade. */
       readonly artifacts?: readonly Artifact[]
+      readonly dataJson?: string
       readonly usage?: Usage
     } & Of)
   | ({ readonly type: 'release_retried' } & Of)

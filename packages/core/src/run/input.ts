@@ -143,6 +143,8 @@ type LeaseBody =
    * follows.
    */
   | ({ readonly type: 'agent_ended'; readonly agentMs: number } & Fenced)
+  /** What the worker has come to: whoever takes its lease up after a restart finds it. Core carries it unread. */
+  | ({ readonly type: 'lease_noted'; readonly note: string } & Fenced)
   /** What the worker found, for a lease of either phase. */
   | ({
       readonly type: 'reported'
@@ -162,6 +164,8 @@ type LeaseBody =
       readonly result: GradeResult
       readonly flags?: readonly Flag[]
       readonly artifacts?: readonly Artifact[]
+      /** In the place of the data that the agent's part left. */
+      readonly dataJson?: string
     } & Fenced)
 
 export interface AttemptAddress {

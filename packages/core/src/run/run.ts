@@ -152,6 +152,8 @@ export interface Attempt {
   gradeTries: number
   /** The phase in which its end was decided. */
   endedIn: EpisodePhase | null
+  /** What its worker said last of how far it has come; absent: nothing. */
+  note?: string
   report: AgentReport | null
   readonly flags: Flag[]
   ending: Ending | null

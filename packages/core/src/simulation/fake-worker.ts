@@ -157,6 +157,13 @@ function work(
     later(delayMs / 2 + callMs, () => ({ type: 'model_ended', ...address }))
     delayMs += callMs
   }
+  if (offer.phase === 'agent' && random.chance(0.3)) {
+    later(delayMs / 3, () => ({
+      type: 'lease_noted',
+      note: `${offer.sandbox} came so far`,
+      ...address,
+    }))
+  }
   later(delayMs, () => ({
     type: 'reported',
     ...address,

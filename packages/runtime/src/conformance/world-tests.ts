@@ -39,6 +39,20 @@ export function worldTests(harness: DriverHarness, driverTest: DriverTest): void
     await expect(shell(sandbox, SHELL.echo)).rejects.toMatchObject({ code: 'world_not_open' })
   })
 
+  driverTest('a world of other layers is opened beside main, which goes on', async ({ driver }) => {
+    const sandbox = await driver.create(specFor(harness))
+    await shell(sandbox, SHELL.leaveDaemon)
+    const grade = { world: 'stepa', shows: sandbox.spec.layers, beside: true } as const
+    await driver.openGradeWorld(sandbox, grade)
+    await expect(readText(sandbox, 'stepa', '/work')).rejects.toMatchObject({ code: 'not_found' })
+    expect(await shell(sandbox, SHELL.echo, { world: 'stepa' })).toMatchObject({ exitCode: 0 })
+    await sandbox.guest.endWorld('stepa')
+    await expect(shell(sandbox, SHELL.echo, { world: 'stepa' })).rejects.toMatchObject({
+      code: 'world_not_open',
+    })
+    expect(await shell(sandbox, SHELL.echo)).toMatchObject({ exitCode: 0 })
+  })
+
   driverTest(
     'a clean world shows the image alone, main’s files stay readable',
     async ({ driver }) => {

@@ -130,11 +130,16 @@ export async function openGradeWorld(
   const { spec } = instance.sandbox()
   await refuseAfterKill(instance)
   try {
-    await endMain(guest, signal)
+    if (!grade.beside) await endMain(guest, signal)
     const wait = { signal, timeoutMs: RUNTIME_LIMITS.checkoutMs }
-    const { mounted } = instance.state
+    const layers = typeof grade.shows === 'string' ? spec.layers : grade.shows
+    const { mounting, mounted } = mountLayers(context, instance, { layers })
+    if (mounting) {
+      await mounting
+      await instance.save({ mounted })
+    }
     const given = await ofMachine(context, spec)
-    const world = worldSpec({ spec, mounted }, grade.world, grade.shows)
+    const world = worldSpec({ spec: { ...spec, layers }, mounted }, grade.world, grade.shows)
     await guest.openWorld({ ...world, ...given }, wait)
   } catch (error) {
     if (error instanceof GuestLost) throw await sandboxGone(instance, error)
@@ -179,7 +184,7 @@ async function limitLeaf({ leaf, opened }: Instance, spec: SandboxSpec): Promise
 function mountLayers(
   { helper }: GvisorContext,
   { hostId, paths, state }: Instance,
-  spec: SandboxSpec,
+  spec: Pick<SandboxSpec, 'layers'>,
 ): { readonly mounting: Promise<unknown> | undefined; readonly mounted: readonly string[] } {
   const mounted = [...state.mounted]
   const missing = spec.layers.filter(({ digest }) => !mounted.includes(digest))

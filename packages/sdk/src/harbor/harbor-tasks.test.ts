@@ -419,3 +419,12 @@ test('the digest of a task changes with any of its files, and not with their tim
   expect(digests[1]).toBe(digests[0])
   expect(digests[2]).not.toBe(digests[0])
 })
+
+test('several folders are read one after another, and none of two is taken for the other', async () => {
+  await using one = await folderOf({ ...below('x', LEAST), ...below('y', LEAST) })
+  await using other = await folderOf(below('z', LEAST))
+  const keys = async (...paths: string[]) => (await harborTasks(paths)).map(({ key }) => key)
+  expect(await keys(other.path, one.path)).toEqual(['z', 'x', 'y'])
+  expect(await keys(join(one.path, 'y'), other.path)).toEqual(['y', 'z'])
+  await expect(keys(one.path, join(one.path, 'x'))).rejects.toThrow('are both called x')
+})

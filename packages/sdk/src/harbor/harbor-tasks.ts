@@ -20,26 +20,27 @@ const DEPTH_MAX = 4
 const TASKS_MAX = 100_000
 
 /**
- * Reads one task folder, or all that are below a folder, in the order of their names.
+ * Reads one task folder, or all that are below a folder, in the order of their names; of several folders one after another.
  * @throws SandlotError `invalid_request` that says of each folder which cannot be run what is wrong, by file and field: `details.problems`
  */
 export async function harborTasks(
-  path: string,
+  path: string | readonly string[],
   options: HarborOptions = {},
 ): Promise<readonly HarborTask[]> {
   refuseUnknown(options, ['env', 'build'])
   const { env = {}, build = false } = options
-  const top = resolve(path)
-  const folders = await foldersOf(top, path)
+  const paths = typeof path === 'string' ? [path] : path
+  const found = (await Promise.all(paths.map(foldersOf))).flat()
+  refuseDoubles(found)
   // Loaded by those alone who have such folders.
   const { readTask } = await import('./read-task.ts')
   const tasks: HarborTask[] = []
   const wrong: HarborProblem[] = []
   let bad = 0
-  for (const folder of folders) {
-    const problems = new Problems(folder)
-    const key = folder === '' ? basename(top) : folder
-    const task = await readTask(join(top, folder), key, { env, build, problems })
+  for (const { directory, key, folder } of found) {
+    // Which of several it is, its key says.
+    const problems = new Problems(paths.length > 1 ? key : folder)
+    const task = await readTask(directory, key, { env, build, problems })
     if (task) tasks.push(task)
     else bad += 1
     wrong.push(...problems.list)
@@ -48,11 +49,35 @@ export async function harborTasks(
   return tasks
 }
 
-/** Relative to the top; the top itself is `''`. */
-async function foldersOf(top: string, shown: string): Promise<readonly string[]> {
+interface Found {
+  readonly directory: string
+  /** Relative to what was read, which itself is `''`. */
+  readonly folder: string
+  readonly key: string
+}
+
+function refuseDoubles(found: readonly Found[]): void {
+  const byKey = new Map<string, string>()
+  for (const { key, directory } of found) {
+    const other = byKey.get(key)
+    byKey.set(key, directory)
+    if (other === undefined) continue
+    throw new SandlotError('invalid_request', `${other} and ${directory} are both called ${key}`, {
+      hint: 'Name the folder that both are in, or read them one after the other.',
+    })
+  }
+}
+
+async function foldersOf(shown: string): Promise<readonly Found[]> {
+  const top = resolve(shown)
   const found: string[] = []
   await look(top, '', found)
-  if (found.length > 0) return found
+  if (found.length > 0) {
+    return found.map((folder) => ({
+      ...{ directory: join(top, folder), folder },
+      key: folder === '' ? basename(top) : folder,
+    }))
+  }
   throw new SandlotError('invalid_request', `${shown} is no task folder, and none is below it`, {
     hint: `A task folder has a ${SETTINGS_FILE}, an instruction.md, environment/ and tests/.`,
   })

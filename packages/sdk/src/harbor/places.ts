@@ -28,6 +28,16 @@ export const GRADE_COMMAND = [
   ...['sh', `${TESTS}/${TEST_SCRIPT}`],
 ]
 
+/** The same where they are a part of the image, which says perhaps not that they can be run. */
+export const GRADE_ELSEWHERE = [
+  ...[
+    '/bin/sh',
+    '-c',
+    `mkdir -p ${VERDICTS} && { [ -x "$1" ] || chmod +x "$1"; } && ${RUN_SCRIPT}`,
+  ],
+  ...['sh', `${TESTS}/${TEST_SCRIPT}`],
+]
+
 /** What the agent is run by, and what it is told. */
 export function agentCommand(
   {

@@ -95,16 +95,97 @@ test('the whole internet is what the caller says', async () => {
   expect((await programOf('nop', {}, { open: 'none' })).own.network).toEqual(both('none'))
 })
 
-test('tasks that are no program with one grader are refused at once', async () => {
+const STEPS = {
+  ...LEAST,
+  'task.toml': `multi_step_reward_strategy = "mean"
+[environment]
+workdir = "/app"
+memory_mb = 256
+[agent]
+timeout_sec = 100
+[[steps]]
+name = "a"
+min_reward = 0.5
+[steps.verifier]
+timeout_sec = 5
+[[steps]]
+name = "b"
+artifacts = ["/app/out"]
+[steps.agent]
+timeout_sec = 10
+[steps.verifier.environment]
+docker_image = "v:1"
+memory_mb = 512
+env = { V = "1" }
+`,
+  'steps/a/instruction.md': 'A',
+  'steps/a/workdir/setup.sh': 'true',
+  'steps/b/instruction.md': 'B',
+  'steps/a/solution/solve.sh': 'true',
+  'steps/b/solution/solve.sh': 'true',
+}
+
+test('steps are those of a program, each but the last with its verifier', async () => {
+  const { own, task } = await programOf({ command: 'agent' }, STEPS)
+  const file = expect.objectContaining({ mode: 0o755 })
+  expect(own).toMatchObject({
+    rewards: 'mean',
+    timeout: { grade: 600_000 },
+    resources: { memory: { limit: 512 * 2 ** 20 } },
+    steps: [
+      {
+        ...{ name: 'a', run: 'agent', cwd: '/app', timeout: 100_000, least: { reward: 0.5 } },
+        env: { INSTRUCTION: 'A', INSTRUCTION_FILE },
+        files: { [INSTRUCTION_FILE]: 'A', '/run/sandlot/steps/a/setup.sh': file },
+        prepare: ['/bin/sh', '-c', expect.stringContaining('setup.sh'), 'sh', expect.any(String)],
+        grade: {
+          ...{ cwd: '/app', timeout: 5_000, clear: ['/tests', '/logs/verifier'] },
+          reward: { file: ['/logs/verifier/reward.json', '/logs/verifier/reward.txt'] },
+          files: { '/tests/test.sh': file },
+        },
+      },
+      { name: 'b', run: 'agent', timeout: 10_000 },
+    ],
+    grade: {
+      ...{ pass: ['/logs/artifacts', '/app/out'], clear: ['/logs/verifier'], env: { V: '1' } },
+      run: ['/bin/sh', '-c', expect.stringContaining('chmod'), 'sh', '/tests/test.sh'],
+    },
+  })
+  expect(own.steps?.[1]).not.toHaveProperty('grade')
+  expect(own.steps?.[1]).not.toHaveProperty('prepare')
+  expect(own.grade?.from).toBe(task.steps?.list[1]?.verifier.separate?.environment.image)
+  expect(own).not.toHaveProperty('command')
+})
+
+test('a task without a solution is in quarantine where the oracle does it', async () => {
+  expect((await programOf('oracle')).own).toEqual({
+    quarantine: 'solution/solve.sh is missing: the oracle has nothing to run',
+  })
+  expect((await programOf('nop')).own).not.toHaveProperty('quarantine')
+  expect((await programOf('oracle', STEPS)).own).not.toHaveProperty('quarantine')
+  const half = { ...STEPS, 'steps/b/solution/solve.sh': '', 'steps/b/solution/other': '' }
+  const { 'steps/b/solution/solve.sh': _, ...unsolved } = half
+  expect((await programOf('oracle', unsolved)).own.quarantine).toMatch(
+    /^steps\/b\/solution\/solve\.sh is missing/,
+  )
+})
+
+test('what can’t be run is refused at once', async () => {
+  const steps = (one: string, other: string) => ({
+    ...STEPS,
+    'task.toml': `[[steps]]\nname = "a"\n${one}\n[[steps]]\nname = "b"\n${other}\n`,
+  })
   await using folder = await folderOf({
-    ...below('a', LEAST),
-    'a/task.toml': '[[steps]]\nname = "a"\n',
-    'a/steps/a/instruction.md': 'x',
-    ...below('b', LEAST),
-    'b/task.toml': '[verifier.environment]\ndocker_image = "a"\n',
-    ...below('c', LEAST),
-    ...below('d', LEAST),
-    'd/solution/solve.sh': 'true',
+    ...below('agents', steps('[steps.agent]\nnetwork_mode = "no-network"', '')),
+    ...below('verifiers', steps('', '[steps.verifier]\nnetwork_mode = "no-network"')),
+    ...below('exclude', {
+      ...LEAST,
+      'task.toml': `artifacts = [{ source = "/a", exclude = ["b"] }]
+[verifier.environment]
+docker_image = "v:1"
+`,
+    }),
+    ...below('good', STEPS),
   })
   const tasks = await harborTasks(folder.path)
   expect(() => harborProgram(tasks, { agent: 'oracle' })).toThrow(
@@ -112,10 +193,12 @@ test('tasks that are no program with one grader are refused at once', async () =
       code: 'invalid_request',
       details: {
         problems: [
-          { file: 'a/task.toml', field: 'steps', problem: expect.stringContaining('steps') },
-          expect.objectContaining({ file: 'b/solution/solve.sh' }),
-          expect.objectContaining({ file: 'b/task.toml', field: 'verifier.environment' }),
-          { file: 'c/solution/solve.sh', problem: expect.stringContaining('is missing') },
+          {
+            ...{ file: 'agents/task.toml', field: 'network_mode' },
+            problem: expect.stringContaining('agents'),
+          },
+          expect.objectContaining({ file: 'exclude/task.toml', field: 'artifacts' }),
+          expect.objectContaining({ file: 'verifiers/task.toml', field: 'network_mode' }),
         ],
       },
     }),

@@ -3,9 +3,16 @@ import type { TaskPutInput } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { refuseUnknown } from '../connection/unknown-option.ts'
 import { type ImageLike, resolveImage } from '../image/resolve.ts'
-import { broughtFiles, commandOf } from './brought.ts'
+import { broughtFiles, commandOf, rewardOf } from './brought.ts'
 import type { CommandGrade, RunOptions } from './options.ts'
-import type { Program, TaskOptions } from './program-options.ts'
+import type {
+  GradedElsewhere,
+  Program,
+  ProgramStep,
+  StepGrade,
+  TaskGrade,
+  TaskOptions,
+} from './program-options.ts'
 import type { TaskNaming } from './task-put.ts'
 
 export type OwnTerms = Pick<
@@ -34,15 +41,19 @@ function ownTerms(
   return async (own, waiting) => {
     refuseUnknown(own, OPTIONS)
     const { from, timeout, resources, network, command, grade, quarantine } = own
-    const { env, files, cwd, user } = own
-    const program = await ownCommand(context, { run: command, env, files, cwd, user }, waiting)
+    const { env, files, cwd, user, steps, rewards } = own
+    const program = {
+      ...(await ownCommand(context, { run: command, env, files, cwd, user }, waiting)),
+      ...(steps === undefined ? {} : { steps: await stepsOf(steps, { context, start, waiting }) }),
+      ...(rewards === undefined ? {} : { rewards }),
+    }
     return {
       ...(from === undefined ? {} : { from: await start(from, waiting) }),
       ...(timeout === undefined ? {} : { timeout }),
       ...(resources === undefined ? {} : { resources }),
       ...(network === undefined ? {} : { network }),
       ...(Object.keys(program).length > 0 ? { program } : {}),
-      ...(grade === undefined ? {} : { grade: await ownGrade(context, grade, waiting) }),
+      ...(grade === undefined ? {} : { grade: await ownGrade(grade, { context, start, waiting }) }),
       ...(quarantine === undefined ? {} : { quarantine }),
     }
   }
@@ -65,16 +76,64 @@ export function programNaming<Task>(
 
 const OPTIONS = [
   ...(['from', 'timeout', 'resources', 'network', 'command'] as const),
-  ...(['env', 'files', 'cwd', 'user', 'grade', 'quarantine'] as const),
+  ...(['env', 'files', 'cwd', 'user', 'grade', 'quarantine', 'steps', 'rewards'] as const),
 ]
 
-async function ownGrade(
-  context: ClientContext,
-  grade: NonNullable<TaskOptions['grade']>,
-  waiting: Waiting,
-) {
-  refuseUnknown(grade, ['run', 'files', 'clear', 'env', 'cwd', 'user'])
-  return await ownCommand(context, grade, waiting)
+async function ownGrade(grade: TaskGrade, { context, start, waiting }: Sending) {
+  refuseUnknown(grade, [...COMMAND, ...ELSEWHERE])
+  return {
+    ...(await ownCommand(context, grade, waiting)),
+    ...(await elsewhere(grade, start, waiting)),
+  }
+}
+
+async function elsewhere({ from, pass }: GradedElsewhere, start: StartOf, waiting: Waiting) {
+  return {
+    ...(from === undefined ? {} : { from: await start(from, waiting) }),
+    ...(pass === undefined ? {} : { pass: [...pass] }),
+  }
+}
+
+const COMMAND = ['run', 'files', 'clear', 'env', 'cwd', 'user'] as const
+const ELSEWHERE = ['from', 'pass'] as const
+
+type StartOf = (from: ImageLike, waiting: Waiting) => Promise<string>
+
+interface Sending {
+  readonly context: ClientContext
+  readonly start: StartOf
+  readonly waiting: Waiting
+}
+
+async function stepsOf(steps: readonly ProgramStep[], sending: Sending) {
+  const sent: NonNullable<NonNullable<TaskPutInput['program']>['steps']> = []
+  for (const step of steps) sent.push(await stepOf(step, sending))
+  return sent
+}
+
+async function stepOf(step: ProgramStep, sending: Sending) {
+  refuseUnknown(step, [...COMMAND, 'name', 'prepare', 'timeout', 'grade', 'least'])
+  const { context, waiting } = sending
+  const { name, run, prepare, timeout, grade, least } = step
+  return {
+    ...(await ownCommand(context, step, waiting)),
+    ...{ name, command: commandOf(run) },
+    ...(prepare === undefined ? {} : { prepare: commandOf(prepare) }),
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(grade === undefined ? {} : { grade: await stepGrade(grade, sending) }),
+    ...(least === undefined ? {} : { least: { ...least } }),
+  }
+}
+
+async function stepGrade(grade: StepGrade, { context, start, waiting }: Sending) {
+  refuseUnknown(grade, [...COMMAND, ...ELSEWHERE, 'reward', 'timeout'])
+  const { run, reward, timeout } = grade
+  return {
+    ...(await ownCommand(context, grade, waiting)),
+    ...(await elsewhere(grade, start, waiting)),
+    ...{ command: commandOf(run), ...rewardOf(reward) },
+    ...(timeout === undefined ? {} : { timeout }),
+  }
 }
 
 type OwnCommand = {

@@ -1,4 +1,4 @@
-import type { ResourcesInput, RunCreateInput } from '@sandlot/protocol'
+import type { ResourcesInput, RunCreateInput, StepRewards } from '@sandlot/protocol'
 import type { ImageLike } from '../image/resolve.ts'
 import type { BroughtContent, CommandGrade, RewardOption, RunOptions } from './options.ts'
 
@@ -16,9 +16,55 @@ export interface TaskOptions {
   readonly files?: Record<string, BroughtContent>
   readonly cwd?: string
   readonly user?: string
-  readonly grade?: Partial<Pick<CommandGrade, 'run' | 'files' | 'clear' | 'env' | 'cwd' | 'user'>>
+  readonly grade?: TaskGrade
+  /**
+   * In the place of the command: several, one after another in one sandbox, each graded before the next begins. The run's grader grades the
+   * last. Of a run with a grade command.
+   */
+  readonly steps?: readonly ProgramStep[]
+  /** How the rewards of its steps become one: those of the last that ran (default), or the mean of each by name. */
+  readonly rewards?: StepRewards
   /** Why it is not to be run as it is: its rows have the outcome `task_invalid` with this as their cause, and it gets no sandbox. */
   readonly quarantine?: string
+}
+
+type OwnCommand = Pick<CommandGrade, 'files' | 'clear' | 'env' | 'cwd' | 'user'>
+
+/** What of its grader a task has in the place of what the run has. */
+export interface TaskGrade extends OwnCommand, GradedElsewhere {
+  readonly run?: CommandGrade['run']
+}
+
+/** A grader in a world that shows an image of its own: nothing of the episode is there but what it is passed. */
+export interface GradedElsewhere {
+  /** Default: where the run grades. */
+  readonly from?: ImageLike
+  /** Files and directories of the episode, at most 64, that it gets at their own paths. What isn't there is not missed. */
+  readonly pass?: readonly string[]
+}
+
+/** One of several commands that are an episode. */
+export interface ProgramStep extends OwnCommand {
+  readonly name: string
+  readonly run: string | readonly string[]
+  /** Runs before it, when its files are there. One that fails is `episode_error`. */
+  readonly prepare?: string | readonly string[]
+  /**
+   * Default: the run's `timeout.agent`. Used up, the step is graded as it stands, and its episode is `limit`. Calls of the model don't
+   * count.
+   */
+  readonly timeout?: number | string
+  /** Of each step but the last. What the step's command left running lives on meanwhile. */
+  readonly grade?: StepGrade
+  /** A reward below it, by name, or without it, ends the episode with this step. */
+  readonly least?: Readonly<Record<string, number>>
+}
+
+export interface StepGrade extends OwnCommand, GradedElsewhere {
+  readonly run: CommandGrade['run']
+  readonly reward?: RewardOption
+  /** Default: the run's `timeout.grade`. */
+  readonly timeout?: number | string
 }
 
 /** A command that is an episode. */

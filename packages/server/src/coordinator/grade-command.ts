@@ -12,11 +12,10 @@ import { lastWords } from '../node/ended-how.ts'
 import type { GraderWorld } from '../node/port.ts'
 import { execId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
-import { type Terms, termsOf } from './own-terms.ts'
+import { type RunGrade, type Terms, termsOf } from './own-terms.ts'
 import { keepOutput } from './programs/output.ts'
 import { taskFile, toldOf } from './programs/told.ts'
 import { type EffectOf, hasPolicies, leftMs, type SandboxWork } from './sandboxes.ts'
-import type { CommandGrade } from './specification.ts'
 import { BY_EXIT, readVerdict, type Verdict } from './verdict.ts'
 
 export interface Graded {
@@ -39,14 +38,16 @@ type World = 'main' | GraderWorld
 export async function runGrade(
   work: SandboxWork,
   effect: StartGrade,
-  world: World,
+  where: World,
   begun: (effect: StartGrade, command: { sandbox: string; exec: string }) => void,
 ): Promise<Graded | undefined> {
   const { record, actor, tasks, node, clock, signal } = work
   const { sandbox } = effect
   const terms = termsOf(record.specification, await tasks.loadOwn(effect.own))
-  const spec = terms.grade as CommandGrade
+  const spec = terms.grade as RunGrade
   const { reward = BY_EXIT } = spec
+  // An image of its own is shown in a world of its own.
+  const world = spec.from !== undefined && where === 'main' ? 'grade' : where
   const exec = execId(record.id, effect.token, world === 'control' ? 1 : 0)
   try {
     await openWorld(work, sandbox, world, terms)
@@ -67,7 +68,7 @@ export async function runGrade(
     return { verdict, artifacts: terms.program ? await keepOutput(work, end, OUTPUT) : [] }
   } catch (error) {
     // Anything but the files in its way is no word about the grader.
-    if (!(error instanceof SandlotError) || !BY_FILES.has(error.code)) throw error
+    if (!isByFiles(error)) throw error
     const cause = `the grade command could not be run: ${error.message}`
     return { verdict: { kind: 'none', cause }, artifacts: [] }
   }
@@ -78,12 +79,13 @@ export async function openWorld(
   { record, node, signal }: SandboxWork,
   sandbox: string,
   world: World,
-  { network }: Pick<Terms, 'network'>,
+  { network, grade }: Pick<Terms, 'network' | 'grade'>,
 ): Promise<void> {
   const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
-  const { grade } = record.specification
   if (world !== 'main') {
-    const shows = world === 'control' || grade?.in === 'clean' ? 'image' : 'main'
+    const image = grade?.kind === 'command' ? grade.from : undefined
+    const alone = world === 'control' || record.specification.grade?.in === 'clean'
+    const shows = image === undefined ? (alone ? 'image' : 'main') : { image }
     await node.openGradeWorld({ sandbox, world, shows }, wait)
   }
   if (hasPolicies(network)) await node.enterPhase({ sandbox, phase: 'grade', world }, wait)
@@ -102,14 +104,18 @@ async function bring(
   { world, exec, terms }: Command,
 ): Promise<void> {
   const { sandbox } = effect
-  const { files: own = [], clear = [], reward } = terms.grade as CommandGrade
+  const { files: own = [], clear = [], reward, pass = [] } = terms.grade as RunGrade
   const remove = pathsOf(reward)
+  const passed = world === 'grade' ? pass : []
   // One that an earlier daemon began has written its verdict perhaps.
-  if (remove.length + clear.length > 0 && (await node.hasExec({ sandbox, exec }, { signal })))
-    return
+  const changes = remove.length + clear.length + passed.length > 0
+  if (changes && (await node.hasExec({ sandbox, exec }, { signal }))) return
+  const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
+  if (world === 'grade' && passed.length > 0) {
+    await node.passFiles({ sandbox, world, paths: passed }, wait)
+  }
   const files = terms.program ? [await taskFile(tasks, effect), ...own] : own
   if (files.length + remove.length + clear.length === 0) return
-  const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
   await node.putFiles({ sandbox, world, files, ...gone(remove, clear) }, wait)
 }
 
@@ -118,11 +124,12 @@ function requestOf(
   effect: StartGrade,
   { world, exec, terms }: Command,
 ) {
-  const { command, env, cwd, user, reward } = terms.grade as CommandGrade
+  const { command, env, cwd, user, reward, from } = terms.grade as RunGrade
   const isKept = terms.program !== undefined || reward?.from === 'stdout'
   return {
     ...{ sandbox: effect.sandbox, world, exec, argv: argvOf(command) },
     env: { ...env, ...(terms.program ? toldOf(actor.run, record.name, effect) : {}) },
+    ...(from === undefined ? {} : { image: from }),
     ...(cwd === undefined ? {} : { cwd }),
     ...(user === undefined ? {} : { user }),
     timeoutMs: leftMs(clock, effect.dueMs),
@@ -147,6 +154,10 @@ export function gone(remove: readonly string[], clear: readonly string[] = []) {
 }
 
 /** Refusals that files can bring about; never a lost sandbox, a timeout or a fault of the daemon. */
+export function isByFiles(error: unknown): error is SandlotError {
+  return error instanceof SandlotError && BY_FILES.has(error.code)
+}
+
 const BY_FILES: ReadonlySet<ErrorCode> = new Set([
   'exec_failed',
   'file_not_found',

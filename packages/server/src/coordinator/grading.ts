@@ -1,6 +1,7 @@
 import type { AttemptAddress, GradeResult } from '@sandlot/core'
 import { type Late, type NoVerdict, openWorld, runGrade } from './grade-command.ts'
 import { termsOf } from './own-terms.ts'
+import { settledBefore, withSteps } from './programs/step-verdicts.ts'
 import {
   type EffectOf,
   isOfWorkload,
@@ -36,16 +37,31 @@ export function openGrading(work: SandboxWork): Grading {
     const { episode, attempt, token } = effect
     const of = { episode, attempt, token }
     try {
+      const program = await steppedOf(effect)
+      const settled = program && settledBefore(program, effect.dataJson)
+      if (settled) {
+        actor.post({ type: 'graded', ...of, result: settled })
+        return
+      }
       const graded = await runGrade(work, effect, world, begun)
       if (graded === undefined) return
       const { verdict, artifacts } = graded
       const result = verdict.kind === 'none' ? await blame(verdict, effect) : resultOf(verdict)
-      if (result) actor.post({ type: 'graded', ...of, result, artifacts })
+      if (result === undefined) return
+      const whole = program ? withSteps(program, effect.dataJson, result) : { result }
+      actor.post({ type: 'graded', ...of, ...whole, artifacts })
     } catch (error) {
       failed(of, error)
     } finally {
       grading.delete(token)
     }
+  }
+
+  /** The program whose steps but the last are graded already; undefined where it has none. */
+  async function steppedOf({ own }: EffectOf<'start_grade'>) {
+    if (own === null) return undefined
+    const { program } = termsOf(record.specification, await tasks.loadOwn(own))
+    return program?.steps && { steps: program.steps, rewards: program.rewards }
   }
 
   /**

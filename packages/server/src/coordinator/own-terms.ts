@@ -2,6 +2,8 @@ import type { OwnTerms } from '@sandlot/core'
 import {
   completeResources,
   type OwnCommand,
+  type OwnGrade,
+  type OwnProgram,
   type ProgramSpec,
   type Resources,
   SandlotError,
@@ -11,23 +13,32 @@ import { defined } from '../defined.ts'
 import { startOf } from '../sandboxes/start-of.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { RunMemory, TaskRequest } from './port.ts'
+import { stepsMs } from './programs/step-times.ts'
 import type { CommandGrade, Specification } from './specification.ts'
 
 /** What one episode's sandboxes are made of and what is run in them: the run's, with what its task has of its own. */
 export interface Terms
   extends Pick<
     Specification,
-    'image' | 'memory' | 'resources' | 'network' | 'env' | 'workdir' | 'user' | 'grade' | 'program'
+    'image' | 'memory' | 'resources' | 'network' | 'env' | 'workdir' | 'user'
   > {
+  readonly grade: RunGrade | Exclude<Specification['grade'], CommandGrade>
+  readonly program?: RunProgram
   /** Why nothing is to be made or run. */
   readonly quarantine?: string
 }
 
+/** A grade command, and the image whose world it runs in where that is another one. */
+export type RunGrade = CommandGrade & Pick<OwnGrade, 'from' | 'pass'>
+
+/** A program, or the steps that stand in its place. */
+export type RunProgram = ProgramSpec & Pick<OwnProgram, 'steps' | 'rewards'>
+
 /** What of them is the task's own, complete in itself. Stored with the task. */
 interface Own extends Partial<Pick<Terms, 'resources' | 'network' | 'quarantine'>> {
   readonly start?: OwnStartPoint
-  readonly program?: OwnCommand
-  readonly grade?: OwnCommand
+  readonly program?: OwnProgram
+  readonly grade?: OwnGrade
 }
 
 interface OwnStartPoint extends Pick<Terms, 'image' | 'env' | 'workdir' | 'user'> {
@@ -38,6 +49,8 @@ interface OwnStartPoint extends Pick<Terms, 'image' | 'env' | 'workdir' | 'user'
 /** A task's own terms, as core carries them and as they are stored; undefined where it has none. */
 export interface TaskTerms extends Pick<OwnTerms, 'from' | 'timeoutMs'> {
   readonly own: Own | undefined
+  /** Ids of the images in which it is graded. */
+  readonly graderImages: readonly string[]
   /** What two tasks with the same content differ in. */
   readonly identity: unknown
 }
@@ -55,6 +68,7 @@ export async function taskTermsOf(
   if (!(program || grade || timeout || resources || network || start || quarantine))
     return undefined
   refuseNeedless(specification, task)
+  const byDigest = await digestsOf(task, imageDigest)
   const own = {
     ...(await ownStart(specification, task, imageDigest)),
     ...(network ? { network } : {}),
@@ -71,12 +85,46 @@ export async function taskTermsOf(
     )
   }
   const { image: _, ...from } = own.start ?? {}
+  const timeoutMs = ownTimes(specification, task)
   return {
     ...(own.start ? { from: own.start.imageDigest } : {}),
-    ...(timeout ? { timeoutMs: defined(timeout) } : {}),
+    ...(timeoutMs ? { timeoutMs } : {}),
     own: Object.keys(own).length === 0 ? undefined : own,
-    identity: { ...own, ...(own.start ? { start: from } : {}), timeout },
+    graderImages: [...byDigest.keys()],
+    identity: {
+      ...own,
+      ...(own.start ? { start: from } : {}),
+      ...(byDigest.size > 0 ? { graded: [...byDigest.values()] } : {}),
+      timeout,
+    },
   }
+}
+
+/** Of images in which it is graded, in the order in which they are named. @throws SandlotError `image_unknown` */
+async function digestsOf(
+  { program, grade }: TaskRequest,
+  imageDigest: (image: string) => Promise<string | undefined>,
+): Promise<ReadonlyMap<string, string>> {
+  const digests = new Map<string, string>()
+  for (const each of [grade, ...(program?.steps ?? []).map((step) => step.grade)]) {
+    if (each?.from === undefined) continue
+    const digest = await imageDigest(each.from)
+    if (digest === undefined) {
+      throw new SandlotError('image_unknown', `there is no image ${each.from}`)
+    }
+    digests.set(each.from, digest)
+  }
+  return digests
+}
+
+/** The agent of steps has their times together. */
+function ownTimes(
+  { timeoutMs }: Specification,
+  { timeout, program }: TaskRequest,
+): TaskTerms['timeoutMs'] {
+  const own = timeout ? defined(timeout) : undefined
+  if (program?.steps === undefined) return own
+  return { ...own, agent: stepsMs(program.steps, { ...timeoutMs, ...own }) }
 }
 
 /** The terms of an episode. `stored`: what its task has of its own, as text. */
@@ -89,8 +137,8 @@ export function termsOf(specification: Specification, stored: string | null): Te
     ...(start ? { ...more, ...start } : specification),
     ...(resources ? { resources } : {}),
     ...(network ? { network } : {}),
-    ...(runs ? { program: withOwn<ProgramSpec>(runs, program) } : {}),
-    grade: grades?.kind === 'command' ? withOwn<CommandGrade>(grades, grade) : grades,
+    ...(runs ? { program: withOwn<RunProgram>(runs, program) } : {}),
+    grade: grades?.kind === 'command' ? withOwn<RunGrade>(grades, grade) : grades,
     ...(quarantine ? { quarantine } : {}),
   }
 }
@@ -161,8 +209,8 @@ function refuseNeedless({ program, grade }: Specification, task: TaskRequest): v
   const wrong =
     task.program && !program
       ? 'a program, and the run has none: it is run by workers'
-      : task.grade && grade?.kind !== 'command'
-        ? 'a grade of its own, and the run has no grade command'
+      : (task.grade || task.program?.steps) && grade?.kind !== 'command'
+        ? `${task.grade ? 'a grade of its own' : 'steps'}, and the run has no grade command`
         : undefined
   if (wrong === undefined) return
   throw new SandlotError('invalid_request', `the task ${shown(task)} has ${wrong}`)

@@ -34,7 +34,7 @@ export async function putTasks(
   }
   const fresh = unknownOf(run, keyed)
   if (fresh.length === 0) return { added: 0, known: tasks.length }
-  await live.starts.add(fresh.flatMap(({ terms }) => startOf(live, terms)))
+  await live.starts.add(fresh.flatMap(({ terms }) => startsOf(live, terms)))
   const carried = await live.tasks.add(fresh.map(storedTask))
   let added = 0
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -86,6 +86,12 @@ function unknownOf(run: Run, keyed: readonly Keyed[]): Keyed[] {
   return tasks
 }
 
+function startsOf(live: LiveRun, terms: TaskTerms | undefined): OwnStart[] {
+  const { resources } = live.record.specification
+  const graders = (terms?.graderImages ?? []).map((image) => ({ image, resources }))
+  return [...startOf(live, terms), ...graders]
+}
+
 function startOf({ record }: LiveRun, terms: TaskTerms | undefined): OwnStart[] {
   const { start, resources } = terms?.own ?? {}
   if (start === undefined && resources === undefined) return []
@@ -101,7 +107,9 @@ function startOf({ record }: LiveRun, terms: TaskTerms | undefined): OwnStart[] 
 
 function storedTask({ task, terms }: Keyed): StoredTask {
   const { json, blob, program, grade } = task
-  const files = [...(program?.files ?? []), ...(grade?.files ?? [])].map((file) => file.blob)
+  const steps = program?.steps ?? []
+  const commands = [program, grade, ...steps, ...steps.map((step) => step.grade)]
+  const files = commands.flatMap((each) => each?.files ?? []).map((file) => file.blob)
   return { json, blob, files, own: terms?.own && JSON.stringify(terms.own) }
 }
 

@@ -3,6 +3,7 @@ import type { PinnedImage, Sandbox, SandboxNetwork } from '@sandlot/runtime'
 import type { NetworkJournal } from './network-journal.ts'
 import type { OwnershipRecord, Stop } from './ownership.ts'
 import type { GraderWorld, NodeSandbox, SandboxEnded } from './port.ts'
+import { graderWorldOf } from './port-worlds.ts'
 import type { TakenRoom } from './room.ts'
 
 /**
@@ -192,9 +193,10 @@ export class Entry {
   /** What one that was found, or restored, has open. */
   noteWorlds(sandbox: Sandbox): void {
     for (const { world, state } of sandbox.guest.hello.worlds) {
-      if ((world !== 'grade' && world !== 'control') || state !== 'open') continue
-      this.graderWorlds.set(world, Promise.resolve())
-      this.gradeOpened = true
+      const grader = graderWorldOf(world)
+      if (grader === undefined || state !== 'open') continue
+      this.graderWorlds.set(grader, Promise.resolve())
+      if (grader === 'grade' || grader === 'control') this.gradeOpened = true
     }
   }
 

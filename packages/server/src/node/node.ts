@@ -13,6 +13,7 @@ import { keepMetering } from '../usage/keep-metering.ts'
 import { Meter, type MeterOptions } from '../usage/meter.ts'
 import { canRestore, type SavedOf } from './can-restore.ts'
 import type { Checkpoints } from './checkpoints.ts'
+import { closeNode } from './close-node.ts'
 import { type CollectedFiles, type CollectFilesRequest, collectFiles } from './collect-files.ts'
 import { Commands } from './commands.ts'
 import { Creations } from './creations.ts'
@@ -23,19 +24,23 @@ import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
 import { openGradeWorld } from './grade-world.ts'
 import { usageNow } from './last-look.ts'
+import type { Lent } from './lend.ts'
 import { machineRoom } from './machine-room.ts'
-import { keepNetworkBytes, writeNetworkBytes } from './network-bytes.ts'
+import { keepNetworkBytes } from './network-bytes.ts'
 import { NetworkJournals } from './network-journals.ts'
 import { enterPhase } from './networks.ts'
 import { News } from './news.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
 import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
+import { passFiles } from './pass-files.ts'
 import { watchIdleProcessors } from './pool/idle.ts'
 import { type PoolSettings, SandboxPool } from './pool/pool.ts'
 import type {
   AcquireRequest,
+  EndWorldRequest,
   EnterPhaseRequest,
+  ExecAddress,
   ExpectRequest,
   ModelCall,
   NodeCapacity,
@@ -45,12 +50,14 @@ import type {
   NodeSandbox,
   NodeWait,
   OpenGradeWorldRequest,
+  PassFilesRequest,
   PutFilesRequest,
   ReadFileRequest,
   ReleaseRequest,
   SandboxEnded,
 } from './port.ts'
 import { putFiles } from './put-files.ts'
+import { seenIn } from './put-over.ts'
 import { readFile } from './read-file.ts'
 import { reapPastTime } from './reaper.ts'
 import { keepReconciled } from './reconcile.ts'
@@ -171,49 +178,43 @@ export class Node implements NodePort {
     return ended ?? unheardOf(request, { node: this.node, atMs: this.#parts.clock.now() })
   }
 
-  async exec(request: NodeExecRequest, wait?: NodeWait): Promise<NodeExecEnd> {
-    return await within(this.#exec(request), wait)
+  exec(request: NodeExecRequest, wait?: NodeWait): Promise<NodeExecEnd> {
+    return within(this.#exec(request), wait)
   }
 
   async killExec(
-    request: { readonly sandbox: string; readonly exec: string; readonly signal?: number },
+    request: ExecAddress & { readonly signal?: number },
     wait?: NodeWait,
   ): Promise<{ readonly processes: number }> {
     using lent = await this.sandboxes.lend(request.sandbox)
     return await this.commands.kill(lent, request, wait)
   }
 
-  async hasExec(
-    { sandbox, exec }: { readonly sandbox: string; readonly exec: string },
-    wait?: NodeWait,
-  ): Promise<boolean> {
+  async hasExec({ sandbox, exec }: ExecAddress, wait?: NodeWait): Promise<boolean> {
     using lent = await this.sandboxes.lend(sandbox)
     return await this.commands.has(lent, exec, wait)
   }
 
   async openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void> {
-    using lent = await this.sandboxes.lend(request.sandbox)
-    const entry = this.sandboxes.entries.get(request.sandbox)
-    if (!entry) return
-    try {
-      await within(openGradeWorld(this.#parts, entry, request), wait)
-    } catch (error) {
-      throw await lent.explain(error)
-    }
+    await this.#explained(request.sandbox, (_, entry) =>
+      within(openGradeWorld(this.#parts, entry, request), wait),
+    )
   }
 
-  async enterPhase(
-    { sandbox, phase, world = 'main' }: EnterPhaseRequest,
-    wait?: NodeWait,
-  ): Promise<void> {
-    using lent = await this.sandboxes.lend(sandbox)
-    const entry = this.sandboxes.entries.get(sandbox)
-    if (!entry) return
-    try {
-      await within(enterPhase(this.#parts, entry, { phase, world }), wait)
-    } catch (error) {
-      throw await lent.explain(error)
-    }
+  async endWorld({ sandbox, world }: EndWorldRequest, wait?: NodeWait): Promise<void> {
+    await this.#explained(sandbox, ({ guest }) => guest.endWorld(world, wait))
+  }
+
+  async passFiles(request: PassFilesRequest, wait?: NodeWait): Promise<void> {
+    using lent = await this.sandboxes.lend(request.sandbox)
+    await passFiles(lent, request, { signal: waitSignal(wait) ?? NEVER })
+  }
+
+  async enterPhase(request: EnterPhaseRequest, wait?: NodeWait): Promise<void> {
+    const { sandbox, phase, world = 'main' } = request
+    await this.#explained(sandbox, (_, entry) =>
+      within(enterPhase(this.#parts, entry, { phase, world }), wait),
+    )
   }
 
   /** Running copies of a sandbox with its memory, a result for each. */
@@ -223,8 +224,7 @@ export class Node implements NodePort {
 
   async putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void> {
     using lent = await this.sandboxes.lend(request.sandbox)
-    const { engine } = this.#parts
-    await putFiles(lent, request, { engine, signal: waitSignal(wait) ?? NEVER })
+    await putFiles(lent, request, { ...this.#parts, signal: waitSignal(wait) ?? NEVER })
   }
 
   async collectFiles(request: CollectFilesRequest, wait?: NodeWait): Promise<CollectedFiles> {
@@ -273,26 +273,32 @@ export class Node implements NodePort {
 
   /** Ends the pool, and every sandbox where `sandboxes` says so. Idempotent. */
   close(sandboxes: 'stop' | 'keep'): Promise<void> {
-    this.#closed ??= this.#close(sandboxes).finally(() => this.meter.ledger.flush())
+    const closing = { periodic: this.#periodic, sandboxes }
+    this.#closed ??= closeNode(this.#parts, this, closing)
     return this.#closed
   }
 
-  async #close(sandboxes: 'stop' | 'keep'): Promise<void> {
-    this.#periodic.dispose()
-    await this.pool.close()
-    if (sandboxes === 'keep') {
-      this.sandboxes.letGo()
-      return await writeNetworkBytes(this.#parts, this.sandboxes.entries)
+  /** What fails because the sandbox has ended says how it did. */
+  async #explained(
+    sandbox: string,
+    work: (lent: Lent, entry: Entry) => Promise<unknown>,
+  ): Promise<void> {
+    using lent = await this.sandboxes.lend(sandbox)
+    const entry = this.sandboxes.entries.get(sandbox)
+    if (!entry) return
+    try {
+      await work(lent, entry)
+    } catch (error) {
+      throw await lent.explain(error)
     }
-    const stop = { kind: 'shutdown', detail: 'the daemon was stopped' } as const
-    // Nothing of a paused one is in this machine; it waits for the next daemon.
-    const all = [...this.sandboxes.entries.values()].filter(({ state }) => state !== 'paused')
-    await Promise.allSettled(all.map(({ id }) => this.sandboxes.end(id, stop)))
   }
 
   async #exec(request: NodeExecRequest): Promise<NodeExecEnd> {
-    using lent = await this.sandboxes.lend(request.sandbox)
-    return await this.commands.run(lent, request, true)
+    const { image, sandbox } = request
+    using lent = await this.sandboxes.lend(sandbox)
+    const entry = this.sandboxes.entries.get(sandbox)
+    const seen = image === undefined ? {} : await seenIn(this.#parts.images, image, entry)
+    return await this.commands.run({ ...lent, ...seen }, request, true)
   }
 }
 

@@ -27,12 +27,27 @@ import type {
 import type { ModelNews } from '@sandlot/runtime'
 import type { CollectedFiles, CollectFilesRequest } from './collect-files.ts'
 import type { NodeExecEnd } from './exec-end.ts'
+import type { ExecAddress, NodeExecRequest } from './port-exec.ts'
 import type { PutFilesRequest, ReadFileRequest } from './port-files.ts'
-import type { EnterPhaseRequest, GraderWorld, OpenGradeWorldRequest } from './port-worlds.ts'
+import type {
+  EndWorldRequest,
+  EnterPhaseRequest,
+  OpenGradeWorldRequest,
+  PassFilesRequest,
+} from './port-worlds.ts'
 
 export type { NodeExecEnd } from './exec-end.ts'
+export type { ExecAddress, NodeExecRequest } from './port-exec.ts'
 export type { PutFile, PutFilesRequest, ReadFileRequest } from './port-files.ts'
-export type { EnterPhaseRequest, GraderWorld, OpenGradeWorldRequest } from './port-worlds.ts'
+export type {
+  EndWorldRequest,
+  EnterPhaseRequest,
+  GraderWorld,
+  OpenGradeWorldRequest,
+  PassFilesRequest,
+  StepWorld,
+  WorldShows,
+} from './port-worlds.ts'
 
 export interface NodePort {
   /** Name of the node. */
@@ -65,15 +80,21 @@ export interface NodePort {
 
   /** Signals a command and all it started; 9 where no signal is named. `exec_unknown`. */
   killExec(
-    request: { readonly sandbox: string; readonly exec: string; readonly signal?: number },
+    request: ExecAddress & { readonly signal?: number },
     wait?: NodeWait,
   ): Promise<{ readonly processes: number }>
 
   /**
-   * Ends `main` for certain and opens `grade`, over its files or over the image alone, or `control` over the image alone. Asked
-   * again when it is open, it answers at once.
+   * Ends `main` for certain and opens `grade`, over its files, over the image alone or over another image, or `control` without its files;
+   * or opens a `step…` world beside it. Asked again when it is open, it answers at once. `image_unknown`.
    */
   openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void>
+
+  /** Ends a `step…` world with all that runs in it. Idempotent. */
+  endWorld(request: EndWorldRequest, wait?: NodeWait): Promise<void>
+
+  /** Copies files from `main` into another world of the sandbox. Asked again it does it again. */
+  passFiles(request: PassFilesRequest, wait?: NodeWait): Promise<void>
 
   /**
    * From now on the sandbox is in this phase, whose network policy decides; connections that it refuses are closed. `world` is where its
@@ -82,10 +103,7 @@ export interface NodePort {
   enterPhase(request: EnterPhaseRequest, wait?: NodeWait): Promise<void>
 
   /** Whether the sandbox has begun a command of this id: it runs, or ran and is remembered. */
-  hasExec(
-    request: { readonly sandbox: string; readonly exec: string },
-    wait?: NodeWait,
-  ): Promise<boolean>
+  hasExec(request: ExecAddress, wait?: NodeWait): Promise<boolean>
 
   /**
    * Writes files, with missing directories, in the place of whatever is there, after `remove` and `clear`. Asked again it does it again.
@@ -247,26 +265,6 @@ export interface SandboxEnded {
     /** To and from other hosts, since the node's last start. */
     readonly networkBytes: number
   }
-}
-
-export interface NodeExecRequest {
-  readonly sandbox: string
-  /** `ex_…`, chosen by the caller. */
-  readonly exec: string
-  /** Default `main`. */
-  readonly world?: 'main' | GraderWorld
-  readonly argv: readonly string[]
-  /** On top of the sandbox's own. */
-  readonly env?: Readonly<Record<string, string>>
-  /** Default: the sandbox's. */
-  readonly cwd?: string
-  readonly user?: string
-  readonly stdin?: Uint8Array
-  /** Deadline of the command itself, kept by the agent: the answer then says `timedOut`. */
-  readonly timeoutMs?: number
-  /** What is kept of each channel; defaults of the protocol. */
-  readonly headBytes?: number
-  readonly tailBytes?: number
 }
 
 export interface NodeCapacity {

@@ -1,5 +1,6 @@
 import type { ImageStore, SandboxSpec } from '@sandlot/runtime'
 import type { Entry } from './entry.ts'
+import type { OwnershipRecord } from './ownership.ts'
 import type { AcquireRequest } from './port.ts'
 import { specOf } from './start.ts'
 
@@ -24,6 +25,21 @@ export async function putOver(
     env: { ...config.env, ...request.env },
     workdir: request.workdir ?? (config.workdir || '/'),
     user: request.user ?? (config.user || '0'),
+  }
+}
+
+/** What a command sees in a world of the sandbox that shows this image. @throws ImageError `image_unknown` */
+export async function seenIn(
+  images: ImageStore,
+  id: string,
+  sandbox: Pick<Entry, 'network'> | undefined,
+): Promise<Pick<OwnershipRecord, 'env' | 'workdir' | 'user'>> {
+  using pinned = await images.pin(id)
+  const { env, workdir, user } = pinned.image.config
+  return {
+    env: { ...sandbox?.network?.env, ...env },
+    workdir: workdir || '/',
+    user: user || '0',
   }
 }
 

@@ -5,6 +5,7 @@ import type { Handlers } from '../http/call.ts'
 import { startOf } from '../sandboxes/start-of.ts'
 import type { Secrets } from '../secrets/secrets.ts'
 import type { StartPoint, StartPoints } from '../start-points.ts'
+import { graderImages } from './grader-images.ts'
 
 type RunRoutes =
   | 'createRun'
@@ -65,7 +66,9 @@ export function runHandlers(
       using stays = new DisposableStack()
       const starts = new Map<string, StartPoint>()
       const tasks: TaskRequest[] = []
-      for (const { from, ...task } of body.tasks) {
+      const images = graderImages((from) => startPoints.image(caller.project, from))
+      for (const { from, ...given } of body.tasks) {
+        const task = await images(given)
         if (from === undefined) {
           tasks.push(task)
           continue

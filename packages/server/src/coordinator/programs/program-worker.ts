@@ -7,6 +7,7 @@ import type { WorkerEvent, WorkerStream } from '../port.ts'
 import type { SandboxWork } from '../sandboxes.ts'
 import type { WorkerStreams } from '../worker-streams.ts'
 import { type ProgramEnd, type ProgramLease, runProgram } from './run-program.ts'
+import { createStepClock, type StepClock } from './step-clock.ts'
 
 /**
  * The daemon as the worker of a run of programs: it takes leases as every worker does, so that all their rules hold, and is always there.
@@ -27,6 +28,8 @@ export interface ProgramWorker {
 interface Held extends ProgramLease {
   /** Aborted when the command is to end: its time is used up, or nobody wants it any more. */
   readonly stop: AbortController
+  /** Of the step that it is at. */
+  readonly time: StepClock
   /** Calls of its model that are under way, and why the last one that ended was of no use. */
   calls: number
   modelFailed?: string | undefined
@@ -68,9 +71,10 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
   }
 
   function begin(lease: ProgramLease) {
-    const mine: Held = { ...lease, stop: new AbortController(), calls: 0 }
+    const time = createStepClock(clock)
+    const mine: Held = { ...lease, stop: new AbortController(), time, calls: 0 }
     held.set(lease.lease, mine)
-    void runProgram(work, lease, mine.stop.signal).then((end) => {
+    void runProgram(work, lease, { stop: mine.stop.signal, time }).then((end) => {
       if (end === undefined) {
         held.delete(lease.lease)
         return
@@ -122,12 +126,15 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
       const { lease, token } = mine
       if (call.state === 'started') {
         mine.calls++
+        mine.time.stand()
         stream?.receive({ kind: 'model_started', lease, token })
         return
       }
       mine.modelFailed = call.failed
       mine.calls = Math.max(0, mine.calls - 1)
-      if (mine.calls === 0) stream?.receive({ kind: 'model_ended', lease, token })
+      if (mine.calls > 0) return
+      mine.time.goOn()
+      stream?.receive({ kind: 'model_ended', lease, token })
     },
     close() {
       closed = true

@@ -2,24 +2,23 @@
 import { type AttemptAddress, attemptInProgress, type Episode } from '@sandlot/core'
 import {
   type Artifact,
-  argvOf,
   OUTPUT_ARTIFACTS,
-  PROGRAM_ENV,
   type ProgramSpec,
   type RewardSource,
-  SandlotError,
   type WorkerReport,
 } from '@sandlot/protocol'
-import { NETWORK_LIMITS } from '@sandlot/runtime'
 import { endedHow } from '../../node/ended-how.ts'
-import type { NodeExecEnd, NodeExecRequest } from '../../node/port.ts'
+import type { NodeExecEnd } from '../../node/port.ts'
 import { gone, pathsOf } from '../grade-command.ts'
 import { execId } from '../ids.ts'
 import { COORDINATOR_LIMITS } from '../limits.ts'
-import { termsOf } from '../own-terms.ts'
+import { type RunProgram, termsOf } from '../own-terms.ts'
 import { isOfWorkload, isStopping, messageOf, postedLoss, type SandboxWork } from '../sandboxes.ts'
 import { BY_EXIT, hasRun, readVerdict } from '../verdict.ts'
 import { keepOutput } from './output.ts'
+import { modelEnv, runCommand } from './run-command.ts'
+import { runSteps } from './run-steps.ts'
+import type { StepClock } from './step-clock.ts'
 import { taskFile, toldOf } from './told.ts'
 
 /** The right to one attempt. */
@@ -37,6 +36,14 @@ export interface ProgramEnd {
   readonly fault?: 'platform'
 }
 
+/** What happens to an attempt while it runs. */
+export interface During {
+  /** Aborted when its command is to end. */
+  readonly stop: AbortSignal
+  /** Of one of its steps. */
+  readonly time: StepClock
+}
+
 /**
  * Runs the command, or waits for the one that an earlier daemon began. Never rejects. Undefined where there is nothing to report: the
  * sandbox is gone, or the daemon stops.
@@ -44,10 +51,10 @@ export interface ProgramEnd {
 export async function runProgram(
   work: SandboxWork,
   of: ProgramLease,
-  stop: AbortSignal,
+  during: During,
 ): Promise<ProgramEnd | undefined> {
   try {
-    return await run(work, of, stop)
+    return await run(work, of, during)
   } catch (error) {
     if (isStopping(error, work.signal) || postedLoss(work, of, error)) return undefined
     if (isOfWorkload(error)) return failed([messageOf(error)])
@@ -59,14 +66,19 @@ export async function runProgram(
 async function run(
   work: SandboxWork,
   of: ProgramLease,
-  stop: AbortSignal,
+  { stop, time }: During,
 ): Promise<ProgramEnd | undefined> {
   const { record, actor, tasks, node, signal } = work
   const episode = attemptInProgress(actor.run, of)
   const sandbox = episode?.current?.sandbox
   if (!episode || !sandbox) return undefined
   const terms = termsOf(record.specification, await tasks.loadOwn(episode.own?.more ?? null))
-  const program = terms.program as ProgramSpec
+  const program = terms.program as RunProgram
+  const { steps } = program
+  if (steps) {
+    const stepped = { episode, sandbox, network: terms.network, program: { ...program, steps } }
+    return await runSteps(work, of, { stop, time }, stepped)
+  }
   const source = terms.grade === null ? (program.reward ?? BY_EXIT) : undefined
   const exec = execId(record.id, of.token, 0)
   // What it has done to its files since it began stays.
@@ -76,16 +88,8 @@ async function run(
   const { token, attempt } = of
   const address = { episode: of.episode, attempt, token }
   actor.post({ type: 'lease_taken', ...address })
-  const told = toldOf(actor.run, record.name, of)
-  const command = {
-    ...{ sandbox, exec, argv: argvOf(program.command) },
-    env: { ...program.env, ...told, ...modelEnv(program) },
-    ...(program.cwd === undefined ? {} : { cwd: program.cwd }),
-    ...(program.user === undefined ? {} : { user: program.user }),
-    headBytes: COORDINATOR_LIMITS.outputHeadBytes,
-    tailBytes: COORDINATOR_LIMITS.outputTailBytes,
-  }
-  const ended = await runUntilStop(work, command, stop)
+  const told = { ...toldOf(actor.run, record.name, of), ...modelEnv(program) }
+  const ended = await runCommand(work, { sandbox, exec, program, told }, stop)
   if (ended === undefined) return STOPPED
   const agentMs = Math.round(ended.durationMs)
   const sayEnded = () => actor.post({ type: 'agent_ended', ...address, agentMs })
@@ -103,40 +107,6 @@ async function run(
   } finally {
     stop.removeEventListener('abort', sayEnded)
   }
-}
-
-/** How the command ended. Undefined where its end was ordered, and there is none. */
-async function runUntilStop(
-  work: SandboxWork,
-  command: NodeExecRequest,
-  stop: AbortSignal,
-): Promise<NodeExecEnd | undefined> {
-  const { node, signal, clock } = work
-  const late = Promise.withResolvers<undefined>()
-  let isRunning = true
-  let cancelWait = () => {}
-  const onStop = async () => {
-    if (!(await end(work, command, () => isRunning))) return
-    cancelWait = clock.after(COORDINATOR_LIMITS.endMs, () => late.resolve(undefined))
-  }
-  if (stop.aborted) void onStop()
-  else stop.addEventListener('abort', onStop, { once: true })
-  const running = node.exec(command, { signal })
-  try {
-    return await Promise.race([running, late.promise])
-  } finally {
-    isRunning = false
-    running.catch(() => {})
-    cancelWait()
-    stop.removeEventListener('abort', onStop)
-  }
-}
-
-/** Where its model is inside. */
-function modelEnv({ model }: ProgramSpec): Record<string, string> {
-  if (model === undefined) return {}
-  const path = new URL(model.url).pathname.replace(/\/+$/, '')
-  return { [PROGRAM_ENV.modelUrl]: `http://127.0.0.1:${NETWORK_LIMITS.port}${path}` }
 }
 
 /** The task, the program's files, and no verdict that was there before. */
@@ -183,33 +153,9 @@ async function reportOf(
   return { kind: 'returned', ...given, dataJson }
 }
 
-/** Ends the command with all it started; whether the sandbox said so. One that is just beginning is not there yet. */
-async function end(
-  { node, clock, signal, warn }: SandboxWork,
-  { sandbox, exec }: { readonly sandbox: string; readonly exec: string },
-  isRunning: () => boolean,
-): Promise<boolean> {
-  while (isRunning()) {
-    try {
-      await node.killExec({ sandbox, exec }, { signal })
-      return isRunning()
-    } catch (error) {
-      if (!isRunning() || isStopping(error, signal)) return false
-      // It went with its sandbox.
-      if (error instanceof SandlotError && error.code === 'sandbox_gone') return false
-      if (!(error instanceof SandlotError && error.code === 'exec_unknown')) {
-        warn(`could not end a program in ${sandbox}`, error)
-        return false
-      }
-    }
-    await new Promise<void>((resolve) => void clock.after(COORDINATOR_LIMITS.stopEveryMs, resolve))
-  }
-  return false
-}
-
 /** It was told to stop, and there is nothing that it left. */
-const STOPPED: ProgramEnd = { report: { kind: 'aborted' }, artifacts: [] }
+export const STOPPED: ProgramEnd = { report: { kind: 'aborted' }, artifacts: [] }
 
-function failed(cause: string[]): ProgramEnd {
+export function failed(cause: string[]): ProgramEnd {
   return { report: { kind: 'threw', cause }, artifacts: [] }
 }

@@ -3,6 +3,7 @@ import type { CollectedFiles, CollectFilesRequest } from '../../node/collect-fil
 import { News } from '../../node/news.ts'
 import type {
   AcquireRequest,
+  EndWorldRequest,
   EnterPhaseRequest,
   ExpectRequest,
   GraderWorld,
@@ -14,6 +15,7 @@ import type {
   NodeSandbox,
   NodeWait,
   OpenGradeWorldRequest,
+  PassFilesRequest,
   PutFilesRequest,
   ReadFileRequest,
   ReleaseRequest,
@@ -54,6 +56,10 @@ export class SimulatedNode implements NodePort {
   readonly phases: EnterPhaseRequest[] = []
   readonly gradeWorlds = new Set<string>()
   readonly controlWorlds = new Set<string>()
+  readonly stepWorlds = new Set<string>()
+  /** Worlds as they were asked for, in order. */
+  readonly opened: OpenGradeWorldRequest[] = []
+  readonly passed: PassFilesRequest[] = []
   readonly #options: SimulatedNodeOptions
   readonly #asked = new Map<string, AcquireRequest>()
   readonly #ended = new Map<string, SandboxEnded>()
@@ -118,10 +124,22 @@ export class SimulatedNode implements NodePort {
     return this.#execs.has(exec)
   }
 
-  async openGradeWorld({ sandbox, world = 'grade' }: OpenGradeWorldRequest): Promise<void> {
+  async openGradeWorld(request: OpenGradeWorldRequest): Promise<void> {
+    const { sandbox, world = 'grade' } = request
     this.#mustLive(sandbox)
+    this.opened.push(request)
     await this.#options.onOpenGradeWorld?.(sandbox, world)
     this.#worldsOf(world).add(sandbox)
+  }
+
+  async endWorld({ sandbox, world }: EndWorldRequest): Promise<void> {
+    this.#mustLive(sandbox)
+    this.#worldsOf(world).delete(sandbox)
+  }
+
+  async passFiles(request: PassFilesRequest): Promise<void> {
+    this.#mustLive(request.sandbox)
+    this.passed.push(request)
   }
 
   async enterPhase(request: EnterPhaseRequest): Promise<void> {
@@ -190,7 +208,8 @@ export class SimulatedNode implements NodePort {
   }
 
   #worldsOf(world: GraderWorld): Set<string> {
-    return world === 'grade' ? this.gradeWorlds : this.controlWorlds
+    if (world === 'grade') return this.gradeWorlds
+    return world === 'control' ? this.controlWorlds : this.stepWorlds
   }
 
   #end(sandbox: string, kind: SandboxEnding, how: { asked: boolean; detail: string }) {
