@@ -12,7 +12,7 @@ export const LIMITS = {
   groupsPerPage: 100,
   rowsPerPage: 1_000,
   itemsPerPage: 1_000,
-  /** A run that is over stays at least so long. */
+  /** A run that is over, and a result of a queue, stays at least so long. */
   retainMsMin: 60_000,
   nameLength: 200,
   keyLength: 512,

@@ -93,6 +93,8 @@ export const queuePut = z
     function: functionSpec.optional(),
     autoscale: autoscale.optional(),
     retry: taskRetry.optional(),
+    /** How long results stay. Default: as the daemon is set up, else a week; of calls a day. */
+    retain: durationOf(LIMITS.retainMsMin, 'what the daemon is set up for').optional(),
   })
   .strict()
 export type QueuePut = z.output<typeof queuePut>
@@ -126,6 +128,8 @@ export const queueView = z.object({
     dead: z.number(),
   }),
   containers: z.object({ starting: z.number(), ready: z.number() }),
+  /** How long results stay, milliseconds. */
+  retain: z.number(),
   /** Why containers don't come up, for a person; null where they do. */
   trouble: z.string().nullable(),
 })

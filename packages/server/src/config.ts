@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { parseDurationMs, parseSizeBytes, SandlotError } from '@sandlot/protocol'
 import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
 import type { TlsFiles } from './http/certificate.ts'
+import { SERVER_LIMITS } from './limits.ts'
 import { type PriceTable, parsePrices } from './usage/prices.ts'
 
 /** Programs that the driver `gvisor` needs, as absolute paths. Default: the runtime's own (`SANDLOT_RUNSC`, …). */
@@ -47,8 +48,13 @@ export interface DaemonOptions {
   readonly diskFreeBytes: number
   /** Of the machine's memory, so much is kept free: what is below is promised to no sandbox. Default 0: 5 % of it, at most 1 GiB. `SANDLOT_MEMORY_FREE` */
   readonly memoryFreeBytes: number
-  /** So long after its end a run is deleted, where it says nothing itself. Default 0: somebody deletes it. `SANDLOT_RETAIN` */
+  /**
+   * So long after its end a run is deleted, and a result of a queue, where they say nothing themselves. Default 0: somebody deletes runs, and
+   * results stay a week. `SANDLOT_RETAIN`
+   */
   readonly retainMs: number
+  /** How long it is told what sandboxes took and cost, whatever became of their runs. Default 400 days. `SANDLOT_RETAIN_USAGE` */
+  readonly usageRetainMs: number
   /** Whether what was acknowledged also survives a loss of power. Default no (`process`). `SANDLOT_DURABILITY` */
   readonly durability: 'process' | 'power'
   /**
@@ -124,6 +130,10 @@ export function daemonOptions(
       0,
     retainMs:
       input.retainMs ?? inWords('SANDLOT_RETAIN', parseDurationMs, 'a duration such as 30d') ?? 0,
+    usageRetainMs:
+      input.usageRetainMs ??
+      inWords('SANDLOT_RETAIN_USAGE', parseDurationMs, 'a duration such as 90d') ??
+      SERVER_LIMITS.usageMs,
     prices: input.prices ?? pricesOf(environment.SANDLOT_PRICES),
     durability:
       input.durability ?? oneOf(environment, 'SANDLOT_DURABILITY', ['process', 'power'], 'process'),

@@ -207,6 +207,7 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     checkpoints,
     secrets,
     prices: options.prices,
+    usageRetainMs: options.usageRetainMs,
     numbers: metrics,
     inside: () => inside.server,
     onReleased: ({ source }) => {
@@ -238,7 +239,10 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     ...saved,
     node,
     coordinator,
-    queues: new Queues({ engine, clock: systemClock, source, log }),
+    queues: new Queues({
+      ...{ engine, clock: systemClock, source, log },
+      retainMs: options.retainMs || undefined,
+    }),
     endpoint,
     inside,
     left,

@@ -3,8 +3,8 @@ export const SERVER_LIMITS = {
   /** What a killed daemon may lose of the metering of a sandbox, or of what waits in the pool. */
   meterEveryMs: 5_000,
   idleMeteredMs: 60_000,
-  /** How long it is told what sandboxes took. */
-  usageDays: 400,
+  /** How long it is told what sandboxes took, where nothing is said. */
+  usageMs: 400 * 86_400_000,
   /** Stretches after which the sums of a day are written down: more than there are endings that may be told again. */
   usageUncounted: 10_000,
   /** How long a stretch waits for others, to be recorded with them. */

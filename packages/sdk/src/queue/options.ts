@@ -6,6 +6,8 @@ export interface QueueOptions {
   readonly autoscale?: AutoscaleInput
   /** Default: `{ error: 2, infra: 2, backoff: '1s' }`, then the task is a dead letter. */
   readonly retry?: TaskRetryInput
+  /** How long results stay: `'30d'`. Default: as the daemon is set up (`SANDLOT_RETAIN`), else a week. */
+  readonly retain?: string | number
 }
 
 export interface PutOptions {

@@ -45,7 +45,7 @@ export class TaskQueue<Input, Output> {
     options: QueueOptions,
     known?: QueueView,
   ) {
-    refuseUnknown(options, ['autoscale', 'retry'])
+    refuseUnknown(options, ['autoscale', 'retry', 'retain'])
     this.name = name
     this.#context = context
     this.#function = worker

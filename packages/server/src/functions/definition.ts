@@ -18,7 +18,7 @@ export function functionOf(spec: FunctionSpec, image: string | null): FunctionRe
 /** What was there stays where nothing is said. */
 export function changed(
   before: QueueRecord | Omit<QueueRecord, 'function' | 'autoscale' | 'retry'>,
-  { autoscale, retry }: QueuePut,
+  { autoscale, retry, retain }: QueuePut,
   definition: FunctionRecord | undefined,
 ): QueueRecord {
   const was = 'retry' in before ? before : undefined
@@ -26,6 +26,7 @@ export function changed(
   const most = autoscale?.maxContainers ?? was?.autoscale.maxContainers
   const retries = before.kind === 'calls' ? 0 : FUNCTION_LIMITS.queueRetries
   const next = definition ?? was?.function ?? null
+  const retainMs = retain ?? was?.retainMs
   return {
     ...before,
     function: next,
@@ -41,6 +42,7 @@ export function changed(
       infra: retry?.infra ?? was?.retry.infra ?? retries,
       backoffMs: retry?.backoff ?? was?.retry.backoffMs ?? FUNCTION_LIMITS.backoffMs,
     },
+    ...(retainMs === undefined ? {} : { retainMs }),
   }
 }
 

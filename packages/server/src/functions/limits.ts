@@ -45,7 +45,7 @@ export const FUNCTION_LIMITS = {
   readers: 10_000,
   queues: 10_000,
   resultsPerPage: 100,
-  /** How long results are kept: those of queues, and of calls. */
+  /** How long results are kept where nothing is said: those of queues, and of calls. */
   resultsMs: 7 * 24 * 3_600_000,
   callResultsMs: 24 * 3_600_000,
   sweepMs: 600_000,

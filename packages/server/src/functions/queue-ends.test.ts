@@ -6,6 +6,7 @@ import { PROJECT, TestQueues } from './testing/open-queues.ts'
 
 const never = () => new Promise<never>(() => {})
 const NEVER = new AbortController().signal
+const HOUR_MS = 3_600_000
 
 test('dead letters that die again at once are replayed once each, and lost by nothing', async () => {
   await using at = await TestQueues.open(() => {
@@ -18,6 +19,39 @@ test('dead letters that die again at once are replayed once each, and lost by no
   expect(await at.queues.replay(PROJECT, 'q', undefined)).toBe(3)
   await until(async () => (await at.results('q')).length === 6 && (await dead()) === 3)
   expect(await at.queues.replay(PROJECT, 'q', ['no such task', 'x'.repeat(300)])).toBe(0)
+})
+
+test('results go by the age that their queue says, else the daemon, and dead letters stay', async () => {
+  await using at = await TestQueues.open((json) => {
+    if (json === '"bad"') throw new RangeError('no good')
+    return json
+  })
+  at.retainMs = 2 * HOUR_MS
+  await at.killAndStart()
+  await at.withFunction('own', { retain: '6h', retry: { error: 0 } })
+  await at.withFunction('set')
+  await at.withFunction('calls', { kind: 'calls' })
+  expect((await at.queues.list(PROJECT)).map(({ name, retain }) => [name, retain])).toEqual([
+    ['own', 6 * HOUR_MS],
+    ['set', 2 * HOUR_MS],
+    ['calls', 2 * HOUR_MS],
+  ])
+  for (const name of ['own', 'set', 'calls']) {
+    await at.add(name, ['a'])
+    await at.resultsOf(name, 1)
+  }
+  await at.add('own', ['bad'])
+  await at.resultsOf('own', 2)
+  const beginMs = at.clock.now()
+  await at.passUntil(HOUR_MS / 6, async () => (await at.results('set')).length === 0)
+  expect(at.clock.now() - beginMs).toBeLessThan(6 * HOUR_MS)
+  expect(await at.results('own')).toHaveLength(2)
+  await at.passUntil(HOUR_MS / 6, async () => (await at.queues.list(PROJECT)).length === 2)
+  await at.passUntil(HOUR_MS / 6, async () => (await at.results('own')).length === 0)
+  expect((await at.queues.dead(PROJECT, 'own', {})).items).toMatchObject([{ json: '"bad"' }])
+  // It stays as it was said where nothing is said.
+  await at.withFunction('own', { autoscale: { maxContainers: 1 } })
+  expect(await at.queues.get(PROJECT, 'own')).toMatchObject({ retain: 6 * HOUR_MS })
 })
 
 test('a queue that is deleted leaves nothing, also of tasks whose time is to come', async () => {

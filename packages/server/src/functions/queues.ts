@@ -28,6 +28,7 @@ import type { ContainerSource } from './container.ts'
 import { listDead, replayDead } from './dead-letters.ts'
 import { changed, functionOf } from './definition.ts'
 import { keepBundle } from './keep-blob.ts'
+import { keptMs } from './kept.ts'
 import { FUNCTION_LIMITS } from './limits.ts'
 import { QUEUE_PREFIX, recordKey } from './names.ts'
 import { News } from './news.ts'
@@ -45,6 +46,8 @@ export interface QueuesOptions {
   readonly clock: Clock
   readonly source: ContainerSource
   readonly log: Logger
+  /** How long results stay where a queue says nothing itself. Default: a week, those of calls a day. */
+  readonly retainMs?: number | undefined
 }
 
 export interface QueueNumbers extends WorkNumbers {
@@ -124,27 +127,25 @@ export class Queues implements AsyncDisposable {
       const isSame = before && JSON.stringify(before.record) === JSON.stringify(record)
       // One whose function could not be loaded is tried anew: what it starts from may be another by now.
       if (isSame && !before.work?.fleet.isBroken) {
-        return await viewOf(engine, record, before.work)
+        return await this.#view(record, before.work)
       }
       await engine.kv.put(key, encodeJson(record))
       if (before?.work) this.#works.retire(before.work)
       const work = this.#works.begin(record)
       this.#known.set(key, { record, work })
       work?.wake()
-      return await viewOf(engine, record, work)
+      return await this.#view(record, work)
     })
   }
 
   async list(project: string): Promise<QueueView[]> {
     const all = [...this.#known.values()].filter(({ record }) => record.project === project)
-    return await Promise.all(
-      all.map(({ record, work }) => viewOf(this.#options.engine, record, work)),
-    )
+    return await Promise.all(all.map(({ record, work }) => this.#view(record, work)))
   }
 
   async get(project: string, name: string): Promise<QueueView> {
     const { record, work } = this.#find(project, name)
-    return await viewOf(this.#options.engine, record, work)
+    return await this.#view(record, work)
   }
 
   async delete(project: string, name: string): Promise<void> {
@@ -218,6 +219,7 @@ export class Queues implements AsyncDisposable {
     return sweepResults({
       ...{ engine, clock, log },
       queues: () => [...this.#known.values()].map(({ record }) => record),
+      keptMs: (record) => this.#keptMs(record),
       remove: async (record) => {
         const key = recordKey(record.project, record.name)
         await this.#locks.with(key, async () => {
@@ -243,6 +245,14 @@ export class Queues implements AsyncDisposable {
     await this.#works.end(record.uid)
     await removeAll(engine, record)
     await engine.kv.delete(key)
+  }
+
+  #keptMs(record: QueueRecord): number {
+    return keptMs(record, this.#options.retainMs)
+  }
+
+  async #view(record: QueueRecord, work: QueueWork | undefined): Promise<QueueView> {
+    return await viewOf(this.#options.engine, record, { work, keptMs: this.#keptMs(record) })
   }
 
   #reading(): Reading {

@@ -94,7 +94,7 @@ async function isBusy({ queue }: Engine, uid: string): Promise<boolean> {
 function unknownTask(task: string): SandlotError {
   const message = `the task ${shown(task)} neither waits nor runs, and there is no result of it`
   return new SandlotError('not_found', message, {
-    hint: 'Results are kept for a day where they are of calls, for a week where they are of a queue.',
+    hint: 'Results are kept for a day where they are of calls, for a week where they are of a queue, or as long as `retain` or the daemon says.',
   })
 }
 

@@ -39,6 +39,8 @@ export const queueRecord = z.object({
     idleMs: z.number(),
   }),
   retry: z.object({ error: z.number(), infra: z.number(), backoffMs: z.number() }),
+  /** How long results stay; absent: as the daemon is set up. */
+  retainMs: z.number().exactOptional(),
 })
 export type QueueRecord = z.infer<typeof queueRecord>
 

@@ -20,12 +20,15 @@ export interface Sweeping {
   readonly clock: Clock
   readonly log: Logger
   readonly queues: () => readonly QueueRecord[]
+  /** How long results of one stay. */
+  readonly keptMs: (queue: QueueRecord) => number
   /** Removes a queue of calls that nobody used for as long as their results are kept. */
   readonly remove: (queue: QueueRecord) => Promise<void>
 }
 
 /** Removes what is too old now and then, until disposed. */
-export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): Disposable {
+export function sweepResults(sweeping: Sweeping): Disposable {
+  const { engine, clock, log, queues, keptMs, remove } = sweeping
   const inputs = new UnusedInputs(engine)
   let stopped = false
   let cancel = clock.after(FUNCTION_LIMITS.sweepMs, look)
@@ -38,9 +41,9 @@ export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): 
     for (const record of queues()) {
       if (stopped) return
       try {
-        const isRead = await trimResults(engine, record, clock.now())
+        const isRead = await trimResults(engine, record, clock.now() - keptMs(record))
         const isEmpty = !(await hasTasks(engine, record))
-        const isOld = record.createdAtMs + FUNCTION_LIMITS.callResultsMs < clock.now()
+        const isOld = record.createdAtMs + keptMs(record) < clock.now()
         if (record.kind === 'calls' && isRead && isEmpty && isOld) await remove(record)
       } catch (error) {
         if (!stopped) log.warn({ err: error, queue: record.name }, 'old results were not removed')
@@ -59,14 +62,17 @@ export function sweepResults({ engine, clock, log, queues, remove }: Sweeping): 
   }
 }
 
-/** Removes results that are older than those of the queue are kept. True where it has none left. */
-async function trimResults(engine: Engine, record: QueueRecord, nowMs: number): Promise<boolean> {
+/** Removes results of before. True where the queue has none left. */
+async function trimResults(
+  engine: Engine,
+  record: QueueRecord,
+  beforeMs: number,
+): Promise<boolean> {
   const { log } = engine
   const isCalls = record.kind === 'calls'
-  const keptMs = isCalls ? FUNCTION_LIMITS.callResultsMs : FUNCTION_LIMITS.resultsMs
   let left = 0
   for (const { name } of await streamsOf(engine, record)) {
-    if (await trimStream(engine, record, name, nowMs - keptMs)) left += 1
+    if (await trimStream(engine, record, name, beforeMs)) left += 1
     else if (isCalls) await log.delete(name)
   }
   return left === 0

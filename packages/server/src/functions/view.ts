@@ -11,7 +11,7 @@ const COUNTED_MAX = 10_000
 export async function viewOf(
   { queue, kv }: Engine,
   record: QueueRecord,
-  work: QueueWork | undefined,
+  { work, keptMs }: { readonly work: QueueWork | undefined; readonly keptMs: number },
 ): Promise<QueueView> {
   const { name, kind, createdAtMs, uid, autoscale, retry } = record
   const depth = await queue.depth(messagesOf(uid))
@@ -35,6 +35,7 @@ export async function viewOf(
       dead: dead.entries.length,
     },
     containers: { starting: work?.fleet.starting ?? 0, ready: work?.fleet.ready ?? 0 },
+    retain: keptMs,
     trouble: work?.trouble ?? null,
   }
 }

@@ -86,6 +86,8 @@ export interface NodeOptions extends Pick<NodeParts, 'inside'> {
   readonly checkpoints: Checkpoints
   /** Default: nothing has a price. */
   readonly prices?: MeterOptions['prices']
+  /** How long usage is told of. Default: `SERVER_LIMITS.usageMs`. */
+  readonly usageRetainMs?: number
   readonly numbers?: NodeNumbers
   /** Default: there are none. */
   readonly secrets?: Secrets
@@ -124,7 +126,7 @@ export class Node implements NodePort {
   }
 
   static async open(options: NodeOptions): Promise<Node> {
-    const { engine, driver, clock, log, checkpoints } = options
+    const { engine, driver, clock, log, checkpoints, prices = null, usageRetainMs } = options
     const creations = new Creations(options.creationsMax)
     const room = machineRoom(driver, options.room, options.memoryFreeBytes)
     const idleProcessors = watchIdleProcessors()
@@ -136,7 +138,7 @@ export class Node implements NodePort {
       starter: { driver, pool, creations, log },
       ...{ ownership: new Ownership(engine), journals: new NetworkJournals(engine) },
       endings: await Endings.open(engine),
-      meter: await Meter.open({ engine, clock, log, prices: options.prices ?? null }),
+      meter: await Meter.open({ engine, clock, log, prices, retainMs: usageRetainMs }),
       ...{ news: new News(), modelNews: new News(), commands: new Commands() },
       numbers: options.numbers ?? uncounted,
       network: options.network ?? new MachineNetwork(packageSettings()),

@@ -29,11 +29,16 @@ export function keepMetering(metering: Metering): Disposable {
   let cancel = clock.after(SERVER_LIMITS.meterEveryMs, look)
 
   async function beat(): Promise<void> {
+    await tidyDaily()
     const idleIsMetered = idle.count()
     if (metering.entries.size === 0 && !idleIsMetered) return
     await meter.alive()
     await writeStarts(metering)
     await idle.write()
+  }
+
+  /** Also while nothing lives: what is kept goes by its age. */
+  async function tidyDaily(): Promise<void> {
     const today = Math.floor(clock.now() / 86_400_000)
     if (today !== day) await meter.ledger.tidy()
     day = today

@@ -15,7 +15,8 @@ let directory: string
 let engine: Engine
 let nowMs: number
 /** What is to be recorded soon never is by the clock alone: it stands. */
-const open = () => new Ledger(engine, { now: () => nowMs, after: () => () => {} })
+const open = (options: { retainMs?: number } = {}) =>
+  new Ledger(engine, { now: () => nowMs, after: () => () => {} }, options)
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'ledger-'))
@@ -107,9 +108,12 @@ test('days that are over are summed, and those that nobody is told of are gone',
   await ledger.tidy()
   expect(await sums(ledger)).toMatchObject({ sandboxes: 2 })
   expect(await sums(open())).toMatchObject({ sandboxes: 2 })
-  nowMs = DAY + (SERVER_LIMITS.usageDays + 2) * DAY_MS
+  nowMs = DAY + SERVER_LIMITS.usageMs + 2 * DAY_MS
   await ledger.tidy()
   expect(await sums(ledger)).toMatchObject({ sandboxes: 1 })
+  const shorter = open({ retainMs: 30 * DAY_MS })
+  await shorter.tidy()
+  expect((await engine.log.list('usage/')).streams).toEqual([])
 })
 
 test('what is recorded soon is told at once, and there once it was', async () => {

@@ -32,15 +32,22 @@ interface Waiting {
 export class Ledger {
   readonly #engine: Pick<Engine, 'log'>
   readonly #clock: Clock
+  readonly #retainMs: number
   readonly #books = new Map<string, Promise<OpenBook>>()
   #waiting: Waiting[] = []
   #soon: (() => void) | undefined
   /** The appends and checkpoints of one stream must not overtake one another: a checkpoint stands for all before it. */
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(engine: Pick<Engine, 'log'>, clock: Clock) {
+  /** `retainMs`: how long a day is told of; at the most a day longer. Default: `SERVER_LIMITS.usageMs`. */
+  constructor(
+    engine: Pick<Engine, 'log'>,
+    clock: Clock,
+    { retainMs = SERVER_LIMITS.usageMs }: { readonly retainMs?: number | undefined } = {},
+  ) {
     this.#engine = engine
     this.#clock = clock
+    this.#retainMs = retainMs
   }
 
   /** Resolves once it survives a SIGKILL. Whatever comes together is one commit. */
@@ -91,7 +98,7 @@ export class Ledger {
   async tidy(): Promise<void> {
     const { log } = this.#engine
     const nowMs = this.#clock.now()
-    const oldest = streamOf(nowMs - SERVER_LIMITS.usageDays * DAY_MS)
+    const oldest = streamOf(nowMs - this.#retainMs)
     for (const { name } of (await log.list(PREFIX, { limit: 100 })).streams) {
       if (name < oldest) await log.delete(name)
     }

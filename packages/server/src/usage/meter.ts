@@ -39,7 +39,7 @@ export class Meter {
 
   private constructor(options: MeterOptions, aliveMs: number | undefined) {
     this.prices = options.prices
-    this.ledger = new Ledger(options.engine, options.clock)
+    this.ledger = new Ledger(options.engine, options.clock, { retainMs: options.retainMs })
     this.#engine = options.engine
     this.#clock = options.clock
     this.#log = options.log
@@ -131,6 +131,8 @@ export interface MeterOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly prices: PriceTable | null
+  /** How long usage is told of. Default: `SERVER_LIMITS.usageMs`. */
+  readonly retainMs?: number | undefined
 }
 
 /** An attempt is named `run/key/attempt`; its key may have slashes. */

@@ -24,6 +24,8 @@ export class TestQueues implements AsyncDisposable {
   engine!: Engine
   /** By how much the engine's clock is ahead: as after the process stood still, no timer is called. */
   aheadMs = 0
+  /** What the daemon is set up for, from its next start on. */
+  retainMs: number | undefined
   queues!: Queues
 
   private constructor(containers: FakeContainers, directory: string) {
@@ -102,7 +104,8 @@ export class TestQueues implements AsyncDisposable {
     })
     const log = pino({ level: 'silent' })
     const { engine } = this
-    this.queues = new Queues({ engine, clock, source: containers.source, log })
+    const { retainMs } = this
+    this.queues = new Queues({ engine, clock, source: containers.source, log, retainMs })
     await this.queues.recover()
   }
 }
