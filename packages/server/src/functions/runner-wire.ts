@@ -1,6 +1,6 @@
 /**
  * What daemon and runner say to one another: one JSON value a line, on the runner's stdin and stdout. What the function or a program that
- * it starts prints to the same stdout is told apart by a secret before each frame.
+ * it starts prints to the same stdout is told apart by a secret before each frame, which the daemon says first.
  */
 import { z } from 'zod'
 import { FUNCTION_LIMITS } from './limits.ts'
@@ -34,6 +34,7 @@ export const runnerFrame = z.discriminatedUnion('k', [
 export type RunnerFrame = z.infer<typeof runnerFrame>
 
 export type RunnerRequest =
+  | { readonly k: 'begin'; readonly secret: string }
   | {
       readonly k: 'run'
       readonly id: string

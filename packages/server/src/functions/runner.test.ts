@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -13,8 +13,9 @@ async function startRunner(module: string, name = 'default') {
     await writeFile(join(directory, basename(path)), content)
   }
   await writeFile(join(directory, 'module.mjs'), module)
-  const args = [join(directory, 'main.mjs'), 'SECRET', name, 'f.ts', '100', directory]
+  const args = [join(directory, 'main.mjs'), name, 'f.ts', '100', directory]
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+  child.stdin.write(`${JSON.stringify({ k: 'begin', secret: 'SECRET' })}\n`)
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
   const frames: RunnerFrame[] = []
   const texts: string[] = []
@@ -158,4 +159,26 @@ test.each([
   if (first === '') runner.send(run('1', '1'))
   expect(await runner.exited).toBe(1)
   expect(runner.errors.join('')).toContain(`f.ts closed its ${which}`)
+})
+
+test('the secret of its frames stands neither in its arguments nor in its environment', async () => {
+  await using runner = await startRunner(`
+    import { readFileSync } from 'node:fs'
+    export default () => ['cmdline', 'environ'].map((name) => readFileSync('/proc/self/' + name, 'utf8'))`)
+  await runner.frame(({ k }) => k === 'ready')
+  runner.send(run('1', null))
+  const frame = await runner.frame(endOf('1'))
+  const shown = frame.k === 'value' ? await readFile(frame.file ?? '', 'utf8') : ''
+  expect(shown).toContain('main.mjs')
+  expect(shown).not.toContain('SECRET')
+})
+
+test('what comes before its module is loaded is taken when it is', async () => {
+  await using runner = await startRunner(`
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    export default (n) => n + 1`)
+  runner.send(run('1', '1'))
+  runner.send(run('2', '2'))
+  expect(await runner.frame(endOf('1'))).toMatchObject({ json: '2' })
+  expect(await runner.frame(endOf('2'))).toMatchObject({ json: '3' })
 })

@@ -47,6 +47,7 @@ export class Runner {
     options.handle.started.catch(() => {})
     options.handle.result.catch(() => {})
     this.gone = this.#gone.promise
+    this.#send({ k: 'begin', secret: options.secret }).catch(() => {})
     void this.#read()
   }
 

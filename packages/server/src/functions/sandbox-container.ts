@@ -76,7 +76,7 @@ async function begin(
     const handle = lent.guest.exec.start({
       ...execSpec(lent, {
         exec: newId('exec'),
-        argv: argvOf(definition, secret),
+        argv: argvOf(definition),
         env: definition.env,
       }),
       stdin: true,
@@ -116,11 +116,11 @@ function lateError(label: string): SandlotError {
   })
 }
 
-function argvOf({ export: name, label }: OpenContainer['definition'], secret: string): string[] {
+function argvOf({ export: name, label }: OpenContainer['definition']): string[] {
   const inline = String(FUNCTION_LIMITS.inlineBytes)
   return [
     ...[NODE_PATH, '--enable-source-maps', RUNNER_PATH],
-    ...[secret, name, label, inline, FUNCTION_DIRECTORY],
+    ...[name, label, inline, FUNCTION_DIRECTORY],
   ]
 }
 

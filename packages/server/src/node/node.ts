@@ -24,13 +24,13 @@ import { expectSandboxes } from './expect.ts'
 import { type Copies, type Forked, forkMemory } from './fork.ts'
 import { openGradeWorld } from './grade-world.ts'
 import { usageNow } from './last-look.ts'
-import type { Lent } from './lend.ts'
 import { machineRoom } from './machine-room.ts'
 import { keepNetworkBytes } from './network-bytes.ts'
 import { NetworkJournals } from './network-journals.ts'
 import { enterPhase } from './networks.ts'
 import { News } from './news.ts'
 import { type NodeNumbers, uncounted } from './numbers.ts'
+import { onEntry } from './on-entry.ts'
 import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
 import { passFiles } from './pass-files.ts'
@@ -198,13 +198,13 @@ export class Node implements NodePort {
   }
 
   async openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void> {
-    await this.#explained(request.sandbox, (_, entry) =>
+    await onEntry(this.sandboxes, request.sandbox, (_, entry) =>
       within(openGradeWorld(this.#parts, entry, request), wait),
     )
   }
 
   async endWorld({ sandbox, world }: EndWorldRequest, wait?: NodeWait): Promise<void> {
-    await this.#explained(sandbox, ({ guest }) => guest.endWorld(world, wait))
+    await onEntry(this.sandboxes, sandbox, ({ guest }) => guest.endWorld(world, wait))
   }
 
   async passFiles(request: PassFilesRequest, wait?: NodeWait): Promise<void> {
@@ -214,7 +214,7 @@ export class Node implements NodePort {
 
   async enterPhase(request: EnterPhaseRequest, wait?: NodeWait): Promise<void> {
     const { sandbox, phase, world = 'main' } = request
-    await this.#explained(sandbox, (_, entry) =>
+    await onEntry(this.sandboxes, sandbox, (_, entry) =>
       within(enterPhase(this.#parts, entry, { phase, world }), wait),
     )
   }
@@ -278,21 +278,6 @@ export class Node implements NodePort {
     const closing = { periodic: this.#periodic, sandboxes }
     this.#closed ??= closeNode(this.#parts, this, closing)
     return this.#closed
-  }
-
-  /** What fails because the sandbox has ended says how it did. */
-  async #explained(
-    sandbox: string,
-    work: (lent: Lent, entry: Entry) => Promise<unknown>,
-  ): Promise<void> {
-    using lent = await this.sandboxes.lend(sandbox)
-    const entry = this.sandboxes.entries.get(sandbox)
-    if (!entry) return
-    try {
-      await work(lent, entry)
-    } catch (error) {
-      throw await lent.explain(error)
-    }
   }
 
   async #exec(request: NodeExecRequest): Promise<NodeExecEnd> {

@@ -21,7 +21,9 @@ interface Call {
 type Channel = 'stdout' | 'stderr'
 type Handler = (input: unknown, context: object) => unknown
 
-const [, , secret = '', name = '', label = '', inline = '0', directory = ''] = argv
+const [, , name = '', label = '', inline = '0', directory = ''] = argv
+/** Comes first, and by stdin: every process of the container could read arguments and environment. */
+let secret: string | undefined
 const calls = new Map<string, Call>()
 const current = new AsyncLocalStorage<Call>()
 const LINE_CHARS_MAX = 16_384
@@ -181,21 +183,40 @@ process.on('exit', () => {
   for (const call of calls.values()) flush(call)
 })
 
-const handler = await load()
-if (handler) {
-  checkPipes()
-  setInterval(checkPipes, PIPE_CHECK_MS).unref()
+/** What came before the module was loaded. */
+const early: string[] = []
+let take = (line: string): void => void early.push(line)
+
+/** Until the secret has come. */
+function readRequests(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
   let rest = ''
   requests.setEncoding('utf8')
   requests.on('data', (text) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
-      const request = JSON.parse(line)
-      if (request.k === 'run') void run(handler, request)
-      else calls.get(request.id)?.abort.abort(new Error('nobody waits for this input any more'))
+      if (secret !== undefined) take(line)
+      else {
+        secret = String(JSON.parse(line).secret)
+        resolve()
+      }
     }
   })
   requests.on('end', () => process.exit(0))
-  say({ k: 'ready' })
+  return promise
 }
+
+await readRequests()
+const handler = await load()
+if (handler) {
+  checkPipes()
+  setInterval(checkPipes, PIPE_CHECK_MS).unref()
+  take = (line) => {
+    const request = JSON.parse(line)
+    if (request.k === 'run') void run(handler, request)
+    else calls.get(request.id)?.abort.abort(new Error('nobody waits for this input any more'))
+  }
+  early.splice(0).forEach(take)
+  say({ k: 'ready' })
+} else requests.destroy()
