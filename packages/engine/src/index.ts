@@ -79,5 +79,6 @@ export type {
   QueueDepth,
   QueuePut,
 } from './queue.ts'
+export { lockDirectory } from './sqlite/directory-lock.ts'
 export { openSqliteEngine, type SqliteEngineOptions } from './sqlite/open.ts'
 export { RESTORE_HINT } from './sqlite/sqlite-error.ts'

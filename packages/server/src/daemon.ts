@@ -19,6 +19,7 @@ import {
   RUN_DIRECTORY_MODE,
 } from './announcement.ts'
 import { Audit } from './audit/audit.ts'
+import { removeUnfinished } from './backup/unpacking-place.ts'
 import { collectUnused } from './blobs/collect-unused.ts'
 import { checkRecords } from './check-records.ts'
 import { type DaemonInput, type DaemonOptions, daemonOptions } from './config.ts'
@@ -91,6 +92,9 @@ async function started(input: DaemonInput): Promise<Daemon> {
 
   const metrics = new Metrics()
   const opened = starting.use(await openEngine(options))
+  for (const path of await removeUnfinished(dataDirectory)) {
+    log.warn({ path }, 'removed what a restore left that was killed')
+  }
   await checkRunDirectory(runDirectory)
   const engine = timedEngine(opened, (primitive, ms) => metrics.committed(primitive, ms))
   await checkRecords(engine, log)

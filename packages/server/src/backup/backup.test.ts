@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once as event } from 'node:events'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryDirectory } from '@sandlot/testkit'
@@ -70,6 +72,64 @@ test('without images the rest goes on, and what they were made of is said to be 
   const started = await other.ask('POST', '/v1/sandboxes', { json: { from } })
   expect(started.code).toBe('image_unknown')
 })
+
+test.each(['restore', 'start'])('what a killed restore left, the next %s removes', async (next) => {
+  await using place = await temporaryDirectory()
+  const directories = directoriesIn(place.path)
+  await using at = await startTestDaemon()
+  const bytes = await backup(at)
+  await killedRestore(directories.dataDirectory, bytes.subarray(0, bytes.length / 2))
+  expect(await unfinishedIn(place.path)).toHaveLength(1)
+  if (next === 'restore') await restoreBackup({ archive: once(bytes), ...directories })
+  else await (await startTestDaemon({ directories }))[Symbol.asyncDispose]()
+  expect(await unfinishedIn(place.path)).toEqual([])
+})
+
+test('a restore leaves another one alone that is under way, and the first of them counts', async () => {
+  await using place = await temporaryDirectory()
+  const directories = directoriesIn(place.path)
+  await using at = await startTestDaemon()
+  const bytes = await backup(at)
+  const half = Promise.withResolvers<void>()
+  const rest = Promise.withResolvers<void>()
+  async function* slowly() {
+    yield bytes.subarray(0, bytes.length / 2)
+    half.resolve()
+    await rest.promise
+    yield bytes.subarray(bytes.length / 2)
+  }
+  const slow = restoreBackup({ archive: slowly(), ...directories })
+  await half.promise
+  await restoreBackup({ archive: once(bytes), ...directories })
+  expect(await unfinishedIn(place.path)).toHaveLength(1)
+  rest.resolve()
+  await expect(slow).rejects.toMatchObject({ code: 'invalid_request' })
+  expect(await unfinishedIn(place.path)).toEqual([])
+})
+
+async function unfinishedIn(path: string): Promise<string[]> {
+  return (await readdir(path)).filter((name) => name.startsWith('data.restoring-'))
+}
+
+/** A process that is killed while it unpacks. */
+async function killedRestore(dataDirectory: string, half: Buffer): Promise<void> {
+  const restore = new URL('./restore.ts', import.meta.url).href
+  const code = `
+    import { restoreBackup } from ${JSON.stringify(restore)}
+    async function* archive() {
+      for await (const bytes of process.stdin) yield bytes
+      process.stdout.write('unpacked')
+      await new Promise(() => setInterval(() => {}, 1_000))
+    }
+    await restoreBackup({ archive: archive(), dataDirectory: ${JSON.stringify(dataDirectory)} })`
+  const args = ['--input-type=module', '--eval', code]
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const exited = event(child, 'exit')
+  child.stdin.end(half)
+  await event(child.stdout, 'data')
+  child.kill('SIGKILL')
+  await exited
+}
 
 test('is the operator’s alone', async () => {
   await using at = await startTestDaemon()

@@ -1,10 +1,10 @@
 /**
  * A data directory out of a backup. Nothing is replaced: the directory is new or empty, everything is unpacked beside it, held against
- * its digest, opened once, and only then takes its place.
+ * its digest, opened once, and only then takes its place. What a killed restore left beside it, the next one removes, and the next start.
  */
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { mkdir, mkdtemp, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -22,6 +22,7 @@ import {
   FILES_NAME,
   HEADER_NAME,
 } from './manifest.ts'
+import { openPlace, removeUnfinished } from './unpacking-place.ts'
 
 export interface RestoreOptions {
   /** The bytes of the backup, read once. */
@@ -43,18 +44,17 @@ export async function restoreBackup({
   signal,
 }: RestoreOptions): Promise<Restored> {
   await checkEmpty(dataDirectory)
-  let place: string | undefined
   try {
     await mkdir(dirname(dataDirectory), { recursive: true })
-    place = await mkdtemp(`${dataDirectory}.restoring-`)
-    const restored = await unpack(archive, place, signal)
-    await tryOut(place)
-    await sync(place)
+    await removeUnfinished(dataDirectory)
+    await using place = await openPlace(dataDirectory)
+    const restored = await unpack(archive, place.data, signal)
+    await tryOut(place.data)
+    await sync(place.data)
     await rmdir(dataDirectory).catch(() => {})
-    await rename(place, dataDirectory)
+    await rename(place.data, dataDirectory)
     return restored
   } catch (error) {
-    if (place) await rm(place, { recursive: true, force: true }).catch(() => {})
     if (error instanceof TarError) throw refused(`the backup is damaged: ${error.message}`)
     throw explained(error, dataDirectory)
   }
