@@ -3,7 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -11,6 +11,7 @@ import type { Image } from '@sandlot/runtime'
 import { bareImage, findLeaks, linkTestImages, pythonImage } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import { onMachine } from './internet/internet.ts'
+import { limitGroup } from './machine-memory.ts'
 import { childrenOf, commandOf, memoryOf } from './processes.ts'
 
 export interface RealDaemonOptions {
@@ -177,6 +178,13 @@ export class RealDaemon {
   /** Host ids of those of which a process lives. */
   async livingOn(): Promise<readonly string[]> {
     return (await this.#states()).filter(isAlive).map(({ hostId }) => hostId)
+  }
+
+  /** All its sandboxes together have so much memory; undefined: as much as the machine. There was one before. */
+  async limitMachine(bytes: number | undefined): Promise<void> {
+    for (const directory of await this.#stateDirectories()) {
+      await limitGroup(basename(directory), bytes)
+    }
   }
 
   async livesOn(id: string): Promise<boolean> {

@@ -1,16 +1,18 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CgroupLeaf, Cgroups } from './cgroups.ts'
 import { detectCgroups } from './detect.ts'
+import { type ControlIo, kernelIo } from './io.ts'
+import { KernelV2 } from './testing/kernel-v2.ts'
 import { cgroupsV1 } from './v1.ts'
 import { cgroupsV2 } from './v2.ts'
 
-/** A hierarchy that the suite runs over: the kernel's own, or directories of plain files in its place. */
+/** A hierarchy that the suite runs over: the kernel's own, or what stands in its place. */
 interface Hierarchy extends AsyncDisposable {
   readonly cgroups: Cgroups
   /** What the kernel does by itself when a leaf is made. */
@@ -28,8 +30,8 @@ const detected = isRoot ? detectCgroups(parent) : undefined
 const KINDS: Record<string, (() => Promise<Hierarchy>) | undefined> = {
   [`of this machine (${detected ? `v${detected.version}` : 'none: needs root, memory, cpu and pids'})`]:
     detected && (async () => real(detected)),
-  'v1, simulated': async () => simulated(1),
-  'v2, simulated': async () => simulated(2),
+  'v1, simulated': simulatedV1,
+  'v2, simulated': simulatedV2,
 }
 
 const children: ChildProcess[] = []
@@ -132,8 +134,23 @@ function real(cgroups: Cgroups): Hierarchy {
   }
 }
 
-/** Of v1 it is a directory for each controller, of v2 one for all. Empty leaves lose their files, as the kernel's do. */
-async function simulated(version: 1 | 2): Promise<Hierarchy> {
+/** A kernel in memory, which refuses what the real one does. */
+async function simulatedV2(): Promise<Hierarchy> {
+  const kernel = new KernelV2({ root: '/simulated' })
+  return {
+    cgroups: cgroupsV2('/simulated', 'p', kernel),
+    made: async () => {},
+    join: async (leaf, child) => {
+      const { pid = 0 } = child
+      kernel.place(leaf.directories[0] ?? '', { pid, kill: () => child.kill('SIGKILL') })
+      child.once('exit', () => kernel.ended(pid))
+    },
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+/** A directory of plain files for each controller. Empty leaves lose their files, as the kernel's do. */
+async function simulatedV1(): Promise<Hierarchy> {
   const root = await mkdtemp(join(tmpdir(), 'sandlot-suite-'))
   const over = new AbortController()
   const mount = (name: string) => join(root, name)
@@ -141,6 +158,7 @@ async function simulated(version: 1 | 2): Promise<Hierarchy> {
     ...{ memory: mount('memory'), cpu: mount('cpu') },
     ...{ cpuacct: mount('cpu'), pids: mount('pids') },
   }
+  for (const name of ['memory', 'cpu', 'pids']) await mkdir(mount(name))
   const empty = async (leaf: CgroupLeaf) => {
     for (const directory of leaf.directories) {
       for (const name of await readdir(directory).catch(() => []))
@@ -149,19 +167,14 @@ async function simulated(version: 1 | 2): Promise<Hierarchy> {
   }
   const state = async (leaf: CgroupLeaf, pids: string) => {
     for (const file of leaf.joinFiles) await writeFile(file, pids)
-    const events = `populated ${pids === '' ? 0 : 1}\n`
-    if (version === 2) await writeFile(join(leaf.directories[0] ?? '', 'cgroup.events'), events)
   }
+  const plain: ControlIo = { ...kernelIo, write: (path, text) => writeFileSync(path, text) }
   return {
-    cgroups: version === 1 ? cgroupsV1(mounts, 'p') : cgroupsV2(root, 'p'),
+    cgroups: cgroupsV1(mounts, 'p', plain),
     made: async (leaf) => emptyWhenRemoved(leaf, over.signal, () => empty(leaf)),
     join: async (leaf, child) => {
       await state(leaf, `${child.pid}\n`)
       child.once('exit', () => void state(leaf, '').then(() => empty(leaf)))
-      if (version === 1) return
-      const order = join(leaf.directories[0] ?? '', 'cgroup.kill')
-      await writeFile(order, '')
-      void killedByOrder(order, child, over.signal)
     },
     [Symbol.asyncDispose]: async () => {
       over.abort()
@@ -180,11 +193,4 @@ function emptyWhenRemoved(leaf: CgroupLeaf, signal: AbortSignal, empty: () => Pr
       return await remove(timeoutMs)
     },
   })
-}
-
-async function killedByOrder(file: string, child: ChildProcess, signal: AbortSignal) {
-  while (!signal.aborted && child.exitCode === null && child.signalCode === null) {
-    if ((await readFile(file, 'utf8').catch(() => '')) === '1') child.kill('SIGKILL')
-    await delay(2)
-  }
 }

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CgroupLeaf, Cgroups } from './cgroups.ts'
 import { detectCgroups } from './detect.ts'
@@ -51,6 +52,25 @@ describe.skipIf(!detected)(
       expect(await leaf.remove(5000)).toBe(true)
       expect(await leaf.remove(5)).toBe(true)
       expect(await cgroups.list()).toEqual([])
+      await cgroups.dispose()
+    })
+
+    test('what groups above leave of the memory', async () => {
+      await cgroups.prepare()
+      const leaf = cgroups.leaf('below')
+      await leaf.create(limits)
+      const ofMemory = leaf.directories.find((each) => each.includes('memory'))
+      const above = join(ofMemory ?? leaf.directories[0] ?? '', '..')
+      const file = cgroups.version === 1 ? 'memory.limit_in_bytes' : 'memory.max'
+      await writeFile(join(above, file), String(64 * 2 ** 20))
+      expect((await cgroups.memoryAbove()).limitBytes).toBe(64 * 2 ** 20)
+      await spawnInto(leaf, "held=$(head -c 4000000 /dev/zero | tr '\\0' x); sleep 1000")
+      await expect.poll(() => leaf.memoryBytes()).toBeGreaterThan(3e6)
+      const availableBytes = async () => (await cgroups.memoryAbove()).availableBytes
+      await expect.poll(availableBytes).toBeLessThan(64 * 2 ** 20 - 3e6)
+      expect(await availableBytes()).toBeGreaterThan(32 * 2 ** 20)
+      expect(await leaf.kill(5000)).toBe(true)
+      expect(await leaf.remove(5000)).toBe(true)
       await cgroups.dispose()
     })
 

@@ -1,77 +1,69 @@
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CgroupLeaf, Cgroups, LeafLimits, LeafUsage, MemoryEvidence } from './cgroups.ts'
-import {
-  listDirectories,
-  makeParent,
-  poll,
-  readCache,
-  readControl,
-  readKeyed,
-  readMemoryAbove,
-  readNumber,
-  readPids,
-  tryRemove,
-  writeControl,
-  writeOptional,
-} from './files.ts'
+import { handOn } from './delegation.ts'
+import { ControlFiles, poll } from './files.ts'
+import type { ControlIo } from './io.ts'
+import { killInRounds } from './kill-rounds.ts'
 
-const CONTROLLERS = '+memory +cpu +pids'
 const CPU_PERIOD_US = 100_000
 const CPU_QUOTA_US_MIN = 1_000
 const CPU_WEIGHT_ONE = 100
 const CPU_WEIGHT_MAX = 10_000
+/** Each counts what is below it too. */
+const MEMORY = { limit: 'memory.max', usage: 'memory.current', prefix: '' }
 
-const MEMORY_NAMES = { limit: 'memory.max', usage: 'memory.current', prefix: '' }
-
-/** `root` is the mount of cgroup2, or a part of it that was delegated to us. */
-export function cgroupsV2(root: string, parent: string): Cgroups {
+/** `root` is the mount of cgroup2: the machine's, or in a container the part of it that the container has. */
+export function cgroupsV2(root: string, parent: string, io?: ControlIo): Cgroups {
+  const files = new ControlFiles(io)
   const directory = join(root, parent)
   return {
     version: 2,
     prepare: async () => {
-      await writeControl(join(root, 'cgroup.subtree_control'), CONTROLLERS)
-      await makeParent(directory)
-      await writeControl(join(directory, 'cgroup.subtree_control'), CONTROLLERS)
+      await handOn(files, root)
+      await files.makeUnlessThere(directory)
+      await handOn(files, directory)
     },
-    leaf: (hostId) => leaf(join(directory, hostId), hostId),
-    memoryAbove: () => readMemoryAbove([root, directory], MEMORY_NAMES),
-    list: () => listDirectories(directory),
-    dispose: async () => void (await tryRemove(directory)),
+    leaf: (hostId) => leaf(files, join(directory, hostId), hostId),
+    memoryAbove: async () => files.memoryAbove([root, directory], MEMORY),
+    list: () => files.directories(directory),
+    dispose: async () => void (await files.tryRemove(directory)),
   }
 }
 
-function leaf(directory: string, hostId: string): CgroupLeaf {
+function leaf(files: ControlFiles, directory: string, hostId: string): CgroupLeaf {
   const file = (name: string) => join(directory, name)
+  // `memory.high` stays without a limit: over it the kernel slows a sandbox down instead of ending it, and nobody is told.
   const limit = async (limits: LeafLimits) => {
-    await Promise.all([
-      writeControl(file('memory.max'), limits.memoryBytes),
-      writeOptional(file('memory.swap.max'), 0),
-      writeControl(file('cpu.max'), `${quotaUs(limits.cpus)} ${CPU_PERIOD_US}`),
-      writeControl(file('pids.max'), limits.pidsMax),
-    ])
+    files.write(file('memory.max'), limits.memoryBytes)
+    files.writeOptional(file('memory.swap.max'), 0)
+    files.write(file('cpu.max'), `${quotaUs(limits.cpus)} ${CPU_PERIOD_US}`)
+    files.write(file('pids.max'), limits.pidsMax)
   }
   return {
     hostId,
     directories: [directory],
     joinFiles: [file('cgroup.procs')],
     create: async (limits) => {
-      await mkdir(directory)
+      await files.make(directory)
       await limit(limits)
       // The sandbox dies as one: half of it is of no use to anybody.
-      await writeOptional(file('memory.oom.group'), 1)
+      files.writeOptional(file('memory.oom.group'), 1)
     },
     limit,
-    weigh: (share) => writeControl(file('cpu.weight'), weightOf(share)),
-    heldUpMs: async () => (await readKeyed(file('cpu.stat'), 'throttled_usec')) / 1e3,
+    weigh: async (share) => files.write(file('cpu.weight'), weightOf(share)),
+    heldUpMs: async () => files.keyed(file('cpu.stat'), 'throttled_usec') / 1e3,
     // The peak of memory.peak is reset for the writer's own descriptor only, so it covers the start too.
     resetPeak: async () => {},
-    usage: () => usage(directory),
-    memoryBytes: () => memoryBytes(directory),
-    evidence: () => evidence(directory),
-    processes: () => readPids(file('cgroup.procs')),
-    kill: (timeoutMs) => kill(directory, timeoutMs),
-    remove: (timeoutMs) => poll(timeoutMs, () => tryRemove(directory)),
+    usage: async (): Promise<LeafUsage> => ({
+      cpuMs: files.keyed(file('cpu.stat'), 'usage_usec') / 1e3,
+      memoryBytes: files.memory(directory, MEMORY),
+      memoryPeakBytes: peakBytes(files, directory),
+    }),
+    memoryBytes: async () => files.memory(directory, MEMORY),
+    evidence: async () => evidence(files, directory),
+    processes: async () => files.pids(file('cgroup.procs')),
+    kill: (timeoutMs) => kill(files, directory, timeoutMs),
+    remove: (timeoutMs) => poll(timeoutMs, () => files.tryRemove(directory)),
   }
 }
 
@@ -84,42 +76,31 @@ function weightOf(share: number): number {
   return Math.max(1, Math.min(Math.round(share * CPU_WEIGHT_ONE), CPU_WEIGHT_MAX))
 }
 
-async function usage(directory: string): Promise<LeafUsage> {
-  const [cpuUs, memoryNowBytes, memoryPeakBytes] = await Promise.all([
-    readKeyed(join(directory, 'cpu.stat'), 'usage_usec'),
-    memoryBytes(directory),
-    peakBytes(directory),
-  ])
-  return { cpuMs: cpuUs / 1e3, memoryBytes: memoryNowBytes, memoryPeakBytes }
-}
-
-async function memoryBytes(directory: string): Promise<number> {
-  const chargedBytes = await readNumber(join(directory, 'memory.current'))
-  return Math.max(0, chargedBytes - (await readCache(join(directory, 'memory.stat'))))
-}
-
 /** Kernels before 5.19 keep none: then it is no less than what is charged now. */
-async function peakBytes(directory: string): Promise<number> {
-  const peak = await readNumber(join(directory, 'memory.peak'))
-  return peak || (await readNumber(join(directory, 'memory.current')))
+function peakBytes(files: ControlFiles, directory: string): number {
+  const peak = files.number(join(directory, 'memory.peak'))
+  return peak || files.number(join(directory, 'memory.current'))
 }
 
-async function evidence(directory: string): Promise<MemoryEvidence> {
+/** A leaf has nothing below it, so its counts are its own: `oom` is its limit's, `oom_kill` whoever's limit or need it was. */
+function evidence(files: ControlFiles, directory: string): MemoryEvidence {
   const events = join(directory, 'memory.events')
-  const [oomKills, oom, limitBytes, peak] = await Promise.all([
-    readKeyed(events, 'oom_kill'),
-    readKeyed(events, 'oom'),
-    readNumber(join(directory, 'memory.max')),
-    peakBytes(directory),
-  ])
-  return { oomKills, limitHit: oom > 0, limitBytes, peakBytes: peak }
+  return {
+    oomKills: files.keyed(events, 'oom_kill'),
+    limitHit: files.keyed(events, 'oom') > 0,
+    limitBytes: files.number(join(directory, 'memory.max')),
+    peakBytes: peakBytes(files, directory),
+  }
 }
 
-async function kill(directory: string, timeoutMs: number): Promise<boolean> {
-  if ((await readControl(join(directory, 'cgroup.procs'))) === undefined) return true
-  await writeOptional(join(directory, 'cgroup.kill'), 1)
-  return poll(timeoutMs, async () => {
-    const events = await readControl(join(directory, 'cgroup.events'))
+async function kill(files: ControlFiles, directory: string, timeoutMs: number): Promise<boolean> {
+  const procs = join(directory, 'cgroup.procs')
+  if (files.read(procs) === undefined) return true
+  const order = join(directory, 'cgroup.kill')
+  // Kernels before 5.14 take no such order.
+  if (!files.writeIfThere(order, 1)) return killInRounds(files, procs, timeoutMs)
+  return poll(timeoutMs, () => {
+    const events = files.read(join(directory, 'cgroup.events'))
     return events === undefined || events.includes('populated 0')
   })
 }

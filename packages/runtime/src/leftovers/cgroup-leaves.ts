@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { listDirectories, poll, readPids, tryRemove } from '../cgroup/files.ts'
+import { ControlFiles, poll } from '../cgroup/files.ts'
 import { RUNTIME_LIMITS } from '../limits.ts'
 import type { Leftover, LeftoverScope } from './leftover.ts'
 
@@ -12,6 +12,8 @@ export interface LeafFound {
 
 export const CGROUP_ROOT = '/sys/fs/cgroup'
 
+const files = new ControlFiles()
+
 /** All leaves of a parent, of both versions of cgroups: a machine may have been started anew with the other one. */
 export async function leavesOf(
   parent: string,
@@ -19,7 +21,7 @@ export async function leavesOf(
 ): Promise<readonly LeafFound[]> {
   const byName = new Map<string, string[]>()
   for (const directory of parentDirectories(parent, root)) {
-    for (const name of await listDirectories(directory)) {
+    for (const name of await files.directories(directory)) {
       byName.set(name, [...(byName.get(name) ?? []), join(directory, name)])
     }
   }
@@ -44,7 +46,9 @@ export async function findCgroups({ stateDirectory }: LeftoverScope): Promise<re
 
 /** Removes an empty parent. True once it is gone. */
 export async function removeParent(parent: string, root: string = CGROUP_ROOT): Promise<boolean> {
-  const gone = await Promise.all(parentDirectories(parent, root).map(tryRemove))
+  const gone = await Promise.all(
+    parentDirectories(parent, root).map((each) => files.tryRemove(each)),
+  )
   return gone.every(Boolean)
 }
 
@@ -57,7 +61,7 @@ async function removeLeaf(directories: readonly string[]): Promise<boolean> {
   })
   if (!empty) return false
   return poll(RUNTIME_LIMITS.removeMs, async () => {
-    const gone = await Promise.all(directories.map((each) => tryRemove(each)))
+    const gone = await Promise.all(directories.map((each) => files.tryRemove(each)))
     return gone.every(Boolean)
   })
 }
@@ -66,8 +70,7 @@ async function removeLeaf(directories: readonly string[]): Promise<boolean> {
 export async function membersOf({
   directories,
 }: Pick<LeafFound, 'directories'>): Promise<readonly number[]> {
-  const lists = directories.map((each) => readPids(join(each, 'cgroup.procs')))
-  return [...new Set((await Promise.all(lists)).flat())]
+  return [...new Set(directories.flatMap((each) => files.pids(join(each, 'cgroup.procs'))))]
 }
 
 function sendKill(pid: number): void {
