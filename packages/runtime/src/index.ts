@@ -30,7 +30,8 @@ export {
   type Wait,
   type WorldAhead,
 } from './driver.ts'
-export { type FakeCue, FakeDriver, type FakeDriverOptions } from './fake/driver.ts'
+export type { FakeCue } from './fake/cue.ts'
+export { FakeDriver, type FakeDriverOptions } from './fake/driver.ts'
 export { FakeMachine } from './fake/machine.ts'
 export type { FakeServer } from './fake/ports.ts'
 export {

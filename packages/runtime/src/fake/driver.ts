@@ -28,15 +28,13 @@ import {
 } from '../driver.ts'
 import type { MachineGpus } from '../gpu/machine-gpus.ts'
 import { unlessAborted } from '../unless-aborted.ts'
+import { type FakeCue, obey } from './cue.ts'
 import { factsOf } from './facts.ts'
 import { type FakeCheckpoint, FakeMachine } from './machine.ts'
 import { gone, unsupported } from './refusals.ts'
 import { FakeSandbox } from './sandbox.ts'
 import { type FakeClock, type FakeScript, fewCommands, machineClock } from './script.ts'
 import { worldSpec } from './world-spec.ts'
-
-/** What a start or a checkout does instead of succeeding: fail, or wait until its signal aborts. */
-export type FakeCue = 'fail' | 'hang' | undefined
 
 export interface FakeDriverOptions {
   /** What commands do. Default: `fewCommands`. */
@@ -233,7 +231,7 @@ export class FakeDriver implements RuntimeDriver {
   }
 
   async #start(wait: Wait, restored?: FakeCheckpoint): Promise<FakeSandbox> {
-    await this.#obey(this.#options.onStart?.(++this.#starts), wait)
+    await obey(this.#options.onStart?.(++this.#starts), wait)
     const { startMs = 0 } = this.#options
     if (startMs > 0) await this.#pause(startMs, wait)
     return this.machine.add(new FakeSandbox(this.#script, this.#clock, restored))
@@ -241,7 +239,7 @@ export class FakeDriver implements RuntimeDriver {
 
   async #dress(found: FakeSandbox, spec: SandboxSpec, wait: Wait): Promise<Sandbox> {
     try {
-      await this.#obey(this.#options.onDress?.(spec), wait)
+      await obey(this.#options.onDress?.(spec), wait)
       if (found.fate) throw gone(found.hostId, found.fate)
       const { id, detachedMs } = spec
       found.dress(spec)
@@ -257,7 +255,7 @@ export class FakeDriver implements RuntimeDriver {
 
   async #goOn(found: FakeSandbox, spec: SandboxSpec, wait: Wait): Promise<Sandbox> {
     try {
-      await this.#obey(this.#options.onDress?.(spec), wait)
+      await obey(this.#options.onDress?.(spec), wait)
       if (found.fate) throw gone(found.hostId, found.fate)
       const { facts, memory } = found.restored as FakeCheckpoint
       if (!isDeepStrictEqual(facts, factsOf(spec))) {
@@ -272,14 +270,6 @@ export class FakeDriver implements RuntimeDriver {
     } catch (error) {
       await this.stop(found.blank())
       throw error
-    }
-  }
-
-  async #obey(cue: FakeCue, wait: Wait): Promise<void> {
-    wait.signal?.throwIfAborted()
-    if (cue === 'hang') await unlessAborted(wait.signal, new Promise(() => {}))
-    if (cue === 'fail') {
-      throw new DriverError('create_failed', 'the fake driver fails on cue', { hint: 'try again' })
     }
   }
 
