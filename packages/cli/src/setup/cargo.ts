@@ -20,7 +20,12 @@ export async function runCargo(
   return await runProgram(cargo, hasConfig ? ['--config', cargoConfig, ...argv] : argv, {
     ...options,
     cwd: nativeDirectory,
-    env: { CARGO_HOME: cargoHome, CARGO_TARGET_DIR: join(nativeDirectory, 'target') },
+    env: {
+      CARGO_HOME: cargoHome,
+      CARGO_TARGET_DIR: join(nativeDirectory, 'target'),
+      // Of what went wrong its last lines are shown: they are to say what, not where in cargo.
+      RUST_BACKTRACE: '0',
+    },
   })
 }
 

@@ -134,13 +134,14 @@ test('a build that fails shows its last lines, and leaves nothing', async () => 
   expect(await readdir(machine.place.cacheDirectory)).toEqual(['native.lock'])
 })
 
-test('a missing target is told with the command that adds it', async () => {
+test.each([
+  ["error[E0463]: can't find crate for `core`", 'run: rustup target add x86_64-unknown-linux-gnu'],
+  ['error: rustup could not choose a version of cargo to run', 'run: rustup default stable'],
+])('what is missing of Rust is told with the command that adds it: %s', async (said, hint) => {
   await using directory = await temporaryDirectory()
   const machine = await withSources(directory.path)
-  await machine.program('cargo', `echo "error[E0463]: can't find crate for \\\`core\\\`"; exit 101`)
-  await expect(ensure(machine)).rejects.toMatchObject({
-    hint: 'run: rustup target add x86_64-unknown-linux-gnu',
-  })
+  await machine.program('cargo', `cat <<'end'\n${said}\nend\nexit 101`)
+  await expect(ensure(machine)).rejects.toMatchObject({ hint })
 })
 
 test('without cargo it says how to get it', async () => {

@@ -96,15 +96,20 @@ async function compile(options: NativeOptions): Promise<void> {
     )
   }
   if (end.ok) return
-  const isTargetMissing = /target may not be installed|can't find crate for `(core|std)`/.test(
-    end.output,
-  )
   throw new Failure(
     `cargo build failed:\n${end.output.trimEnd().split('\n').slice(-15).join('\n')}`,
-    isTargetMissing
-      ? `run: rustup target add ${TARGET}`
-      : 'run `cargo build --release` in native/ to see it whole',
+    hintOf(end.output),
   )
+}
+
+function hintOf(output: string): string {
+  if (/target may not be installed|can't find crate for `(core|std)`/.test(output)) {
+    return `run: rustup target add ${TARGET}`
+  }
+  if (/rustup could not choose/.test(output)) {
+    return 'run: rustup default stable'
+  }
+  return 'run `cargo build --release` in native/ to see it whole'
 }
 
 async function publish(directory: string, place: Place): Promise<void> {
