@@ -28,6 +28,8 @@ const FOR_MORE_THAN_ITSELF = [
   'report-to',
   'reporting-endpoints',
 ]
+/** Has the code of an error that is the daemon's answer, and none of the server's. */
+export const OWN_ERROR_HEADER = 'sandlot-error'
 /** A page on the daemon's own origin is nobody there: no storage, no cookies, no request in the origin's name. */
 const SANDBOXED = 'sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads'
 
@@ -67,6 +69,8 @@ export function headersOutward(
   const shared = prefix !== ''
   const dropped = [
     ...FOR_MORE_THAN_ITSELF,
+    // By it the daemon's own answers are told from the server's.
+    OWN_ERROR_HEADER,
     'transfer-encoding',
     ...(shared ? ['set-cookie', 'set-cookie2', 'service-worker-allowed'] : []),
   ]

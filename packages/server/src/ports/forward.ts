@@ -8,7 +8,12 @@ import { SandlotError } from '@sandlot/protocol'
 import { GuestLost } from '@sandlot/runtime'
 import { errorAnswer, sendAnswer } from '../http/answer.ts'
 import { SERVER_LIMITS } from '../limits.ts'
-import { headersInward, headersOutward, type OutsideView } from './forward-headers.ts'
+import {
+  headersInward,
+  headersOutward,
+  type OutsideView,
+  OWN_ERROR_HEADER,
+} from './forward-headers.ts'
 import { PortAgent, type PortRequest } from './port-agent.ts'
 import type { Ports, PortTarget } from './ports.ts'
 
@@ -61,7 +66,7 @@ export class Forwarder {
 /** The error as an answer that is told from one of the server's. */
 export function failedAnswer(error: SandlotError) {
   const answer = errorAnswer(error)
-  return { ...answer, headers: { ...answer.headers, 'sandlot-error': error.code } }
+  return { ...answer, headers: { ...answer.headers, [OWN_ERROR_HEADER]: error.code } }
 }
 
 /** What a failure on the way means to whoever asked. */

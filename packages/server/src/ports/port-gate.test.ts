@@ -109,6 +109,7 @@ describe('a request to a port', () => {
         'clear-site-data': '"*"',
         'strict-transport-security': 'max-age=1',
         'service-worker-allowed': '/',
+        'sandlot-error': 'sandbox_gone',
       })
       outgoing.end()
     }
@@ -122,7 +123,7 @@ describe('a request to a port', () => {
     })
     for (const name of [
       ...['set-cookie', 'clear-site-data', 'strict-transport-security'],
-      'service-worker-allowed',
+      ...['service-worker-allowed', 'sandlot-error'],
     ]) {
       expect(raw.headers).not.toHaveProperty(name)
     }
