@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { argumentBytes, environment, kernelText, userName } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
-import { durationOf } from './quantity.ts'
+import { deadlineOf } from './quantity.ts'
 
 /** A command: an argument array, or text for `sh -c`. */
 export const command = z.union([
@@ -59,7 +59,7 @@ export const execOptions = z
     /** A name, or `uid[:gid]`. Default: the image's user. */
     user: userName.optional(),
     /** At the deadline everything the command started is killed, and the result says `timedOut`. Default: none. */
-    timeout: durationOf(1, 'no deadline').optional(),
+    timeout: deadlineOf(1, 'no deadline').optional(),
   })
   .strict()
 export type ExecOptionsInput = z.input<typeof execOptions>

@@ -38,6 +38,8 @@ export const LIMITS = {
   /** A key that expires. */
   keyMsMax: 10 * 365 * 24 * 60 * 60_000,
   phaseMsMin: 100,
+  /** A deadline of a command, a phase or a call: what a timer of Node.js can wait (24 days), less than that. */
+  deadlineMsMax: 20 * 24 * 60 * 60_000,
   /** A lease without a heartbeat. */
   leaseMs: 60_000,
   /** A worker whose connection ended keeps its leases for so long. */

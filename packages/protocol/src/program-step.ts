@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { command } from './exec.ts'
 import { commandFields } from './grade.ts'
 import { LIMITS } from './limits.ts'
-import { durationOf } from './quantity.ts'
+import { deadlineOf } from './quantity.ts'
 import { rewardSource } from './reward-source.ts'
 import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
@@ -17,7 +17,7 @@ export const elsewhereFields = {
   pass: z.array(absolutePath).max(LIMITS.passedPaths).optional(),
 }
 
-const stepTime = durationOf(LIMITS.phaseMsMin, 'the default of its phase')
+const stepTime = deadlineOf(LIMITS.phaseMsMin, 'the default of its phase')
 
 /** Of a step: while its agent's processes live on, or in a world of its own. */
 const stepGrade = z

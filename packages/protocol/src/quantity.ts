@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { LIMITS } from './limits.ts'
 
 const DURATION_UNITS_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const SIZE_UNITS_BYTES = {
@@ -46,6 +47,15 @@ export function durationOf(leastMs: number, without: string) {
   return durationMs.refine((ms) => ms >= leastMs, {
     error: `shorter than ${least}, the least that is possible`,
     params: { hint: `Give at least '${least}', or leave it out for ${without}.` },
+  })
+}
+
+/** A deadline: from some length on, and no longer than a timer waits. `without` is what holds where none is given. */
+export function deadlineOf(leastMs: number, without: string) {
+  const most = formatDuration(LIMITS.deadlineMsMax)
+  return durationOf(leastMs, without).refine((ms) => ms <= LIMITS.deadlineMsMax, {
+    error: `longer than ${most}, the most that is possible`,
+    params: { hint: `Give at most '${most}', or leave it out for ${without}.` },
   })
 }
 

@@ -4,7 +4,7 @@ import { ERROR_CODES, type ErrorCode } from './errors.ts'
 import { environment, kernelText } from './kernel-text.ts'
 import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
-import { durationOf } from './quantity.ts'
+import { deadlineOf, durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
 import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
@@ -38,7 +38,7 @@ export const functionSpec = z
     /** What it may reach. Default: nothing. */
     network: networkPolicy.optional(),
     /** What one input may take. Default 5 minutes. */
-    timeout: durationOf(1, '5 minutes').optional(),
+    timeout: deadlineOf(1, '5 minutes').optional(),
     /** Inputs that one container works on at once. Default 1. */
     concurrency: z.number().int().min(1).max(LIMITS.functionConcurrency).optional(),
   })

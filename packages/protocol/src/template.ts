@@ -4,7 +4,7 @@ import { functionLine } from './function-call.ts'
 import { idOf } from './ids.ts'
 import { imageSource } from './image.ts'
 import { onRestore } from './on-restore.ts'
-import { durationMs } from './quantity.ts'
+import { deadlineOf } from './quantity.ts'
 import { resources } from './resources.ts'
 import { tags } from './sandbox.ts'
 import { SNAPSHOT_KINDS } from './snapshot.ts'
@@ -29,7 +29,7 @@ export const templateCreate = z
     start: command.optional(),
     ready: readyCheck.optional(),
     /** How long `ready` may take. Default: 60 seconds. */
-    readyTimeout: durationMs.optional(),
+    readyTimeout: deadlineOf(1, '60 seconds').optional(),
     /** Runs in all that start from its memory, before anybody has them. */
     onRestore: onRestore.optional(),
     name: startableName.optional(),

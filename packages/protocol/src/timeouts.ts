@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
-import { durationOf } from './quantity.ts'
+import { deadlineOf } from './quantity.ts'
 
-const phaseMs = durationOf(LIMITS.phaseMsMin, 'the default')
+const phaseMs = deadlineOf(LIMITS.phaseMsMin, 'the default')
 
 /** Deadlines of the phases, each counted on its own. */
 export const timeouts = z

@@ -1,4 +1,4 @@
-import type { RunView } from '@sandlot/protocol'
+import { type RunView, runName } from '@sandlot/protocol'
 import type { LiveRun } from './live-run.ts'
 import { beingReadBack, unknownRun } from './refusals.ts'
 import type { Registry } from './registry.ts'
@@ -13,7 +13,7 @@ export interface FoundRun {
   readonly live: LiveRun | undefined
 }
 
-/** Throws `run_unknown`. */
+/** Throws `run_unknown`, also for what is no name of a run. */
 export async function findRun(
   { engine }: CoordinatorServices,
   registry: Registry,
@@ -22,6 +22,7 @@ export async function findRun(
 ): Promise<FoundRun> {
   const live = registry.find(project, name)
   if (live) return { record: live.record, live }
+  if (!runName.safeParse(name).success) throw unknownRun(JSON.stringify(name.slice(0, 64)))
   const stored = await findRecord(engine.kv, project, name)
   if (stored === undefined) throw unknownRun(name)
   if (stored.record.finished === null) throw beingReadBack(name)

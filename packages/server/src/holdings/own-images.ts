@@ -1,4 +1,4 @@
-import { SandlotError } from '@sandlot/protocol'
+import { idOf, SandlotError } from '@sandlot/protocol'
 import type { Holdings } from './holdings.ts'
 
 export interface OwnImagesOptions {
@@ -6,6 +6,8 @@ export interface OwnImagesOptions {
   /** Whether a snapshot or a template of the project has the files of this image. */
   readonly isKept: (project: string, image: string) => boolean
 }
+
+const imageId = idOf('image')
 
 /** Images as one project sees them. */
 export class OwnImages {
@@ -41,6 +43,8 @@ export class OwnImages {
   }
 
   async #has(project: string, id: string): Promise<boolean> {
+    // Anything may be asked for: what is no id is nobody's.
+    if (!imageId.safeParse(id).success) return false
     const { holdings, isKept } = this.#options
     return (await holdings.holds('image', project, id)) || isKept(project, id)
   }

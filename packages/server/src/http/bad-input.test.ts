@@ -8,6 +8,7 @@ import {
   type RouteName,
 } from '@sandlot/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { connect } from '../testing/client.ts'
 import { startTestDaemon, type TestDaemon } from '../testing/daemon.ts'
 
 let at: TestDaemon
@@ -157,6 +158,48 @@ test('deadlines of nothing name the least', async () => {
     })
   }
 })
+
+test('deadlines beyond what a timer waits name the most, and are no early end', async () => {
+  const { id } = await at.sandbox()
+  const ask = (path: string, json: object) => at.ask('POST', path, { json })
+  const run = { name: 'a', kind: 'worker', from: 'x', concurrency: 1, timeout: { agent: '30d' } }
+  for (const reply of [
+    await ask(`/v1/sandboxes/${id}/exec`, { command: 'true', timeout: '25d' }),
+    await ask('/v1/runs', run),
+    await ask('/v1/templates', { source: { kind: 'id', id: 'x' }, readyTimeout: 2 ** 31 }),
+  ]) {
+    expect(reply.json).toMatchObject({
+      error: { code: 'invalid_request', hint: expect.stringContaining("at most '20d'") },
+    })
+  }
+  const long = await ask(`/v1/sandboxes/${id}/exec`, { command: 'true', timeout: '20d' })
+  expect(long.json).toMatchObject({ exitCode: 0, timedOut: false })
+})
+
+const NO_NAMES = [' ', 'a\0b', '%00', '💥', '../x', 'im_ ', 'x'.repeat(200)]
+
+test.each(NO_NAMES)(
+  'what no start and no run can be called is there for nobody: %j',
+  async (name) => {
+    const run = { name: 'a', kind: 'worker', concurrency: 1, from: name }
+    for (const [path, json] of [
+      ['/v1/sandboxes', { from: name }],
+      ['/v1/runs', run],
+      ['/v1/runs/a/attach', run],
+    ] as const) {
+      checkRefusal(await at.ask('POST', path, { json }))
+    }
+    using client = await connect(at)
+    const worker = client.open({
+      op: 'worker',
+      run: name,
+      worker: newId('worker'),
+      slots: 1,
+      held: [],
+    })
+    await expect(worker.done).rejects.toMatchObject({ code: 'run_unknown' })
+  },
+)
 
 describe.each([
   ['a NUL character', 'a\0b', /NUL/],
