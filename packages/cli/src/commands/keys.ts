@@ -1,5 +1,5 @@
 /** `sandlot keys …`. */
-import { open } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { type KeyView, Sandlot, SandlotError, type Scope } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
@@ -19,7 +19,13 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<void>
   // Before there is a key whose text could be lost.
   await using file = output === undefined ? undefined : await newFile(output)
   await using client = new Sandlot()
-  const made = await client.keys.create({ scope, ...given({ project, name, expires }) })
+  const made = await client.keys
+    .create({ scope, ...given({ project, name, expires }) })
+    .catch(async (error: unknown) => {
+      // An empty file would be taken for a key, and be in the way of the next try.
+      if (output !== undefined) await rm(output, { force: true })
+      throw error
+    })
   const { key, ...view } = made
   if (file) await file.writeFile(`${key}\n`)
   if (json) return printJson(file ? view : made)
