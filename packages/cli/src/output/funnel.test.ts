@@ -60,6 +60,16 @@ test('whatever is thrown is told', () => {
   })
 })
 
+test('what a sandbox put into a message commands no terminal', () => {
+  written = ''
+  const thrown = new SandlotError('exec_failed', '/\x1b[2J\x9d0;x\x07 is\tno\nfile', {
+    hint: 'a\rb',
+  })
+  reportFailure(thrown)
+  expect(written).toContain('/\\x1b[2J\\x9d0;x\\x07 is\tno\nfile')
+  expect(written).toContain('a\\x0db')
+})
+
 test('an interruption says nothing', () => {
   expect(report(new Interrupted())).toEqual({ code: 130, text: '' })
 })

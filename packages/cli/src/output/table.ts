@@ -1,9 +1,7 @@
 import Table from 'cli-table3'
+import { shownControls } from './control-characters.ts'
 
-/**
- * Rows under headings, aligned, without frames: readable on a terminal and by `awk`. What came from elsewhere commands no terminal: control
- * characters but line feeds are shown as `\x1b`.
- */
+/** Rows under headings, aligned, without frames: readable on a terminal and by `awk`. */
 export function formatTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],
@@ -29,19 +27,12 @@ export function formatTable(
     },
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
   })
-  for (const row of rows) table.push(row.map(shown))
+  for (const row of rows) table.push(row.map(shownControls))
   return table
     .toString()
     .split('\n')
     .map((line) => line.trimEnd())
     .join('\n')
-}
-
-function shown(cell: string): string {
-  return cell.replace(/[^\P{Cc}\n]/gu, (control) => {
-    const code = control.charCodeAt(0).toString(16).padStart(2, '0')
-    return `\\x${code}`
-  })
 }
 
 /** `team=a suite=unit`. */

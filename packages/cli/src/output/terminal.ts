@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { stderr, stdout } from 'node:process'
 import picocolors from 'picocolors'
+import { harmless } from './control-characters.ts'
 
 export const isInteractive = stderr.isTTY === true
 
@@ -10,7 +11,7 @@ const colors = picocolors.createColors(isInteractive && picocolors.isColorSuppor
 
 /** A line of result. */
 export function printLine(text = ''): void {
-  stdout.write(`${text}\n`)
+  stdout.write(`${harmless(text)}\n`)
 }
 
 /** Raw bytes of result, such as a command's output. Waits for a reader that is slow. */
@@ -30,11 +31,11 @@ export function printJson(value: unknown): void {
 
 /** News for a person, beside the result. */
 export function note(text: string): void {
-  stderr.write(`${colors.dim('sandlot:')} ${text}\n`)
+  stderr.write(`${colors.dim('sandlot:')} ${harmless(text)}\n`)
 }
 
 /** A failure with what to do next. */
 export function printFailure(message: string, hint: string | undefined): void {
-  stderr.write(`${colors.red('error:')} ${message}\n`)
-  if (hint) stderr.write(`${colors.yellow('hint:')}  ${hint}\n`)
+  stderr.write(`${colors.red('error:')} ${harmless(message)}\n`)
+  if (hint) stderr.write(`${colors.yellow('hint:')}  ${harmless(hint)}\n`)
 }
