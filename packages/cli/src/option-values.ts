@@ -9,13 +9,13 @@ export function wholeNumber(text: string): number {
 }
 
 export function naturalNumber(text: string): number {
-  return text === '0' ? 0 : wholeNumber(text)
+  if (/^\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text)
+  throw new InvalidArgumentError('not a whole number from 0')
 }
 
 export function portNumber(text: string): number {
-  const value = naturalNumber(text)
-  if (value > 65_535) throw new InvalidArgumentError('not a port (0 to 65535)')
-  return value
+  if (/^\d+$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw new InvalidArgumentError('not a port (0 to 65535)')
 }
 
 export function positiveNumber(text: string): number {

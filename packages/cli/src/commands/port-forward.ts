@@ -1,7 +1,7 @@
 /** `sandlot port-forward SANDBOX LOCAL:PORT…`: listens on this machine for what listens in a sandbox. */
 import { createServer, type Server, type Socket } from 'node:net'
 import { type Sandbox, Sandlot, SandlotError } from 'sandlot'
-import { Failure } from '../failure.ts'
+import { Failure, Mistake } from '../failure.ts'
 import { hintFor } from '../output/hints.ts'
 import { note, printLine } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
@@ -45,7 +45,7 @@ export async function portForwardCommand(id: string, given: readonly string[]): 
 export function parseForward(text: string): Forward {
   const [first = '', second, ...more] = text.split(':')
   if (more.length > 0) {
-    throw new Failure(`${JSON.stringify(text)} is no forward`, 'write LOCAL:PORT, or PORT alone')
+    throw new Mistake(`${JSON.stringify(text)} is no forward`, 'write LOCAL:PORT, or PORT alone')
   }
   const port = parsePort(second ?? first)
   if (second === undefined) return { local: port, port }

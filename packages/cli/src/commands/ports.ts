@@ -1,6 +1,6 @@
 /** `sandlot sandbox ports` and `sandlot sandbox url`. */
 import { Sandlot } from 'sandlot'
-import { Failure } from '../failure.ts'
+import { Mistake } from '../failure.ts'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { checkDuration, given } from './options.ts'
@@ -36,5 +36,5 @@ export async function urlCommand(id: string, port: string, options: UrlOptions):
 export function parsePort(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port >= 1 && port <= 65_535) return port
-  throw new Failure(`${JSON.stringify(text)} is no port`, 'name one from 1 to 65535')
+  throw new Mistake(`${JSON.stringify(text)} is no port`, 'name one from 1 to 65535')
 }
