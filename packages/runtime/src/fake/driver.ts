@@ -221,13 +221,9 @@ export class FakeDriver implements RuntimeDriver {
   #saved({ directory, ...wanted }: CheckpointSource): FakeCheckpoint {
     const saved = existsSync(directory) ? this.machine.checkpoints.get(directory) : undefined
     if (saved && isDeepStrictEqual(saved.facts, factsOf(wanted))) return saved
-    throw new DriverError(
-      'snapshot_incompatible',
-      'layers or limits of the checkpoint are others',
-      {
-        hint: 'take the snapshot again',
-      },
-    )
+    const what = 'layers or limits of the checkpoint are others'
+    const hint = 'take the snapshot again'
+    throw new DriverError('snapshot_incompatible', what, { hint })
   }
 
   async #start(wait: Wait, restored?: FakeCheckpoint): Promise<FakeSandbox> {
