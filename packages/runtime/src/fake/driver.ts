@@ -140,9 +140,8 @@ export class FakeDriver implements RuntimeDriver {
   async openGradeWorld(sandbox: Sandbox, grade: GradeWorldSpec, wait: Wait = {}): Promise<void> {
     wait.signal?.throwIfAborted()
     const found = this.#living(sandbox)
-    if (typeof grade.shows !== 'string' && !this.capabilities.hotMount) {
-      throw unsupported('a world of other layers')
-    }
+    const isOther = typeof grade.shows !== 'string'
+    if (isOther && !this.capabilities.hotMount) throw unsupported('a world of other layers')
     if (!grade.beside) await found.guest.endWorld('main', wait)
     await found.guest.openWorld(worldSpec(found.spec, grade.world, grade.shows))
   }
