@@ -1,5 +1,11 @@
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { temporaryDirectory } from '@sandlot/testkit'
 import type { EpisodeContext, FunctionRunOptions, ResultRow, Run } from 'sandlot'
 import { expect, test } from 'vitest'
+import { runCommand, startCommand } from './harness/command.ts'
 import type * as episodes from './harness/episodes.ts'
 import { type EpisodeTask, episode } from './harness/episodes.ts'
 import { story } from './harness/story.ts'
@@ -102,6 +108,56 @@ await story('episodes that are functions', { pool: 2 }, (given) => {
     )
     const lost = rows.flatMap(({ attempts }) => attempts).filter(({ outcome }) => outcome === null)
     expect(lost.length).toBeGreaterThan(1)
+  })
+
+  test('the command line starts it, and may be killed: nothing is lost, and its episodes go on', async () => {
+    await using directory = await temporaryDirectory()
+    const file = join(directory.path, 'tasks.jsonl')
+    const slow = Array.from({ length: 6 }, (_, n) => `slow-${n}`)
+    const lines = [...slow.map((id) => ({ id })), { id: 'never', sandlot: { quarantine: 'no' } }]
+    await writeFile(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    const module = fileURLToPath(url)
+    const argv = ['runs', 'start', file, '--from', given.image, '--name', 'killed', '--watch']
+    const functions = ['--function', `${module}#episode`, '--grade-function', `${module}#grade`]
+    const child = startCommand([...argv, ...functions], given.daemon.environment)
+    // Its name is said when all tasks are there.
+    const [name] = await once(child.stdout, 'data')
+    expect(String(name).trim()).toBe('killed')
+    const gone = once(child, 'close')
+    // The shell has made room for Node.js: it is the process itself.
+    child.kill('SIGKILL')
+    await gone
+    const run = await given.client.rollouts.get('killed')
+    expect((await run.view()).counts.done).toBeLessThan(lines.length)
+    const rows = await rowsOf(run)
+    const seen = [...rows].map(([key, { outcome, reward }]) => [key, outcome, reward])
+    expect(seen.sort()).toEqual([
+      ['never', 'task_invalid', null],
+      ...slow.map((id) => [id, 'graded', 1]),
+    ])
+  })
+
+  test('the command line says what has no place beside a function', async () => {
+    await using directory = await temporaryDirectory()
+    const file = join(directory.path, 'tasks.jsonl')
+    await writeFile(file, '{"id": "right-1"}\n')
+    const start = async (...more: string[]) =>
+      await runCommand(['runs', 'start', file, '--from', given.image, ...more], {
+        environment: given.daemon.environment,
+      })
+    const module = fileURLToPath(url)
+    const refused: [string[], string][] = [
+      [['--function', './none.ts#x'], 'names no file'],
+      [['--function', module, '--command', 'true'], 'both --function and --command'],
+      [['--function', module, '--model', 'http://10.0.0.1'], '--model has no place'],
+      [['--command', 'true', '--grade-function', module], 'has no place without --function'],
+      [['--function', `${module}#nothing`], 'nothing'],
+    ]
+    for (const [more, why] of refused) {
+      const end = await start(...more)
+      expect(end.code).toBeGreaterThan(0)
+      expect(end.stderr).toContain(why)
+    }
   })
 
   test('the container of a handler that ignores its end is replaced', async () => {

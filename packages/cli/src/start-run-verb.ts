@@ -17,6 +17,7 @@ export function addStartRunVerb(runs: Command): void {
       '--command <command>',
       'the episode, run by a shell; it finds its task in $SANDLOT_TASK_FILE',
     )
+  addFunction(start)
   addHarbor(start)
   addWhat(start)
   addGrade(start)
@@ -30,6 +31,23 @@ export function addStartRunVerb(runs: Command): void {
     .option('--detach', 'end when the tasks are submitted (default elsewhere)')
     .action(async (file, options) =>
       (await import('./commands/start-run.ts')).startRunCommand(file, options),
+    )
+}
+
+function addFunction(start: Command): void {
+  start
+    .option(
+      '--function <FILE#EXPORT>',
+      'in place of --command: a function of a module, which containers of the daemon call (without #EXPORT the default one)',
+    )
+    .option(
+      '--function-allow <host>',
+      'a host that those containers may reach, such as the model’s (again for more)',
+      collect,
+    )
+    .option(
+      '--grade-function <FILE#EXPORT>',
+      'with --function: grade by a function, in the same containers',
     )
 }
 

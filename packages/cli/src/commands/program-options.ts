@@ -17,6 +17,10 @@ export interface StartRunOptions extends FolderOptions, ResourceOptions {
   readonly quarantine?: string
   readonly from?: string
   readonly command?: string
+  /** `FILE#EXPORT`: the episode, in place of a command. */
+  readonly function?: string
+  readonly functionAllow?: readonly string[]
+  readonly gradeFunction?: string
   readonly reward?: string
   readonly grade?: string
   readonly name?: string
@@ -46,16 +50,26 @@ export function programOptions(
   tasks: readonly ProgramTask[],
   options: StartRunOptions,
 ): ProgramOptions<ProgramTask> {
+  const alone = (['functionAllow', 'gradeFunction'] as const).find((name) => options[name])
+  if (alone !== undefined) {
+    throw new Mistake(
+      `--${dashed(alone)} has no place without --function`,
+      'a run of commands is graded by a command: --grade',
+    )
+  }
   return {
     ...sharedOptions(options),
-    from: startOf(tasks, options),
+    from: fromOf(tasks, options),
     command: commandOf(tasks, options),
     ...verdictOf(options),
   }
 }
 
 /** What a task folder says itself. */
-const OF_FOLDERS = ['from', 'command', 'grade', 'gradeFile', 'reward'] as const
+const OF_FOLDERS = [
+  ...(['from', 'command', 'grade', 'gradeFile', 'reward'] as const),
+  ...(['function', 'functionAllow', 'gradeFunction'] as const),
+]
 
 /**
  * What a run of task folders has beside what they say; what they may reach is said where they are read.
@@ -65,7 +79,7 @@ export function folderOptions(options: StartRunOptions): SharedOptions {
   const wrong = OF_FOLDERS.find((name) => options[name] !== undefined)
   if (wrong !== undefined) {
     throw new Mistake(
-      `--${wrong.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} has no place beside task folders`,
+      `--${dashed(wrong)} has no place beside task folders`,
       'they say themselves what they start from, and how they are graded',
     )
   }
@@ -73,10 +87,14 @@ export function folderOptions(options: StartRunOptions): SharedOptions {
   return sharedOptions(rest)
 }
 
+function dashed(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
 type SharedOptions = Omit<ProgramOptions<ProgramTask>, 'from' | 'command'>
 
 /** What a run has wherever its tasks come from. */
-function sharedOptions(options: StartRunOptions): SharedOptions {
+export function sharedOptions(options: StartRunOptions): SharedOptions {
   const { name, ifExists, concurrency, seed, setup, keep, retain } = options
   const resources = resourcesOf(options)
   const env = pairs(options.env ?? [], '--env')
@@ -106,7 +124,7 @@ function sharedOptions(options: StartRunOptions): SharedOptions {
 }
 
 /** Where each task says for itself what it starts from, the run needs nothing else. */
-function startOf(tasks: readonly ProgramTask[], { from }: StartRunOptions): ImageLike {
+export function fromOf(tasks: readonly ProgramTask[], { from }: StartRunOptions): ImageLike {
   if (from !== undefined) return parseFrom(from)
   const first = tasks[0]?.own.from
   if (first !== undefined && tasks.every(({ own }) => own.from !== undefined)) return first
@@ -140,7 +158,7 @@ function rewardOf(text: string): RewardOption {
 }
 
 /** Of the grader where there is one, else of the command itself. */
-function verdictOf({
+export function verdictOf({
   grade,
   gradeIn,
   gradeFile,

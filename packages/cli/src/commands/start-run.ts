@@ -9,8 +9,9 @@ import { holdBack } from '../tasks/hold-back.ts'
 import { whoDoes } from '../tasks/who-does.ts'
 import { withImages } from '../tasks/with-images.ts'
 import { nothingToStartFrom } from './from.ts'
+import { functionOptions } from './function-options.ts'
 import { interruption } from './interruption.ts'
-import { folderOptions, programOptions, type StartRunOptions } from './program-options.ts'
+import { folderOptions, fromOf, programOptions, type StartRunOptions } from './program-options.ts'
 import { type ProgramTask, readProgramTasks } from './program-tasks.ts'
 import { describeReport } from './run-report.ts'
 import { follow } from './watch-run.ts'
@@ -26,8 +27,7 @@ export async function startRunCommand(
   using interrupted = interruption()
   const { signal } = interrupted
   const tasks = await wanted.built(client, signal)
-  const from = tasks.find(({ own }) => own.from !== undefined)?.own.from ?? ''
-  const run = await submit(client, tasks, { from, ...wanted.run, signal })
+  const run = await submit(client, tasks, wanted, signal)
   printLine(run.name)
   if (!(options.watch ?? (isInteractive && !options.detach))) {
     await tellLeft(run, tasks.length)
@@ -50,7 +50,14 @@ function countOf(tasks: number): string {
 }
 
 interface Wanted {
-  readonly run: Omit<ProgramOptions<ProgramTask>, 'from'> & { readonly from?: ImageLike }
+  /** Starts it, once its images are there. */
+  readonly start: (
+    client: Sandlot,
+    tasks: readonly ProgramTask[],
+    working: Required<Pick<ProgramOptions<never>, 'signal' | 'onLog'>>,
+  ) => Run
+  /** What its sandboxes start from, where its tasks don't say. */
+  readonly from?: ImageLike
   /** Its tasks, with what has to be there before anything is started. */
   built(client: Sandlot, signal: AbortSignal): Promise<readonly ProgramTask[]>
 }
@@ -68,7 +75,35 @@ async function ofFile(file: string | undefined, options: StartRunOptions): Promi
   }
   const all = await readProgramTasks(file)
   const { fit, why } = await holdBack(all, options.quarantine)
-  return { run: programOptions(fit, options), built: async () => inOrder(all, fit, why) }
+  const built = async () => inOrder(all, fit, why)
+  if (options.function !== undefined) return { ...ofFunction(fit, options), built }
+  const run = programOptions(fit, options)
+  const start: Wanted['start'] = (client, tasks, working) =>
+    client.rollouts.program(tasks, { ...run, ...working })
+  return { start, from: run.from, built }
+}
+
+/** Checked before there is a client, as all else. */
+function ofFunction(
+  fit: readonly ProgramTask[],
+  options: StartRunOptions,
+): Pick<Wanted, 'start' | 'from'> {
+  if (options.command !== undefined) {
+    throw new Mistake('both --function and --command', 'name one of them')
+  }
+  return {
+    from: fromOf(fit, options),
+    start(client, tasks, working) {
+      const { episode, run } = functionOptions(client, fit, options)
+      const contents = tasks.map(({ content }) => content)
+      const at = (index: number) => tasks[index] as ProgramTask
+      const each = {
+        key: (_: unknown, index: number) => at(index).key,
+        each: (_: unknown, index: number) => at(index).own,
+      }
+      return client.rollouts.map(contents, episode, { ...run, ...each, ...working })
+    },
+  }
 }
 
 async function ofFolders(file: string | undefined, options: StartRunOptions): Promise<Wanted> {
@@ -86,7 +121,10 @@ async function ofFolders(file: string | undefined, options: StartRunOptions): Pr
   const { tasks, run } = await folderProgram(fit, who, options)
   tellUnsolved(tasks)
   return {
-    run: { ...shared, ...run },
+    start(client, all, working) {
+      const from = all.find(({ own }) => own.from !== undefined)?.own.from ?? ''
+      return client.rollouts.program(all, { ...shared, ...run, from, ...working })
+    },
     built: async (client, signal) => inOrder(folders, await withImages(client, tasks, signal), why),
   }
 }
@@ -116,18 +154,19 @@ function inOrder(
 async function submit(
   client: Sandlot,
   tasks: readonly ProgramTask[],
-  options: ProgramOptions<ProgramTask>,
+  { start, from }: Wanted,
+  signal: AbortSignal,
 ): Promise<Run> {
   using line = startProgressLine()
   const onLog = (text: string) => line.update(`building: ${text}`)
-  const run = client.rollouts.program(tasks, { ...options, onLog })
+  const run = start(client, tasks, { onLog, signal })
   try {
     await run.submitted
     return run
   } catch (error) {
     await tidyUp(client, run)
-    options.signal?.throwIfAborted()
-    throw startOfNothing(error, [options.from, ...tasks.map(({ own }) => own.from)])
+    signal.throwIfAborted()
+    throw startOfNothing(error, [from, ...tasks.map(({ own }) => own.from)])
   }
 }
 
