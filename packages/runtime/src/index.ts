@@ -106,7 +106,12 @@ export type { DebianOptions } from './image/debian.ts'
 export { EXPORT_FORMATS, type ExportFormat } from './image/export/export.ts'
 export { tarFile } from './image/export/tar-writer.ts'
 export { defaultImageConfig, type Image, type ImageLayer } from './image/image.ts'
-export { IMAGE_ERROR_CODES, ImageError, type ImageErrorCode } from './image/image-error.ts'
+export {
+  IMAGE_ERROR_CODES,
+  ImageError,
+  type ImageErrorCode,
+  isUnreadableRecord,
+} from './image/image-error.ts'
 export { NODE_PATH } from './image/node/own-files.ts'
 export type { RegistryOptions } from './image/registry.ts'
 export type { ResolveId } from './image/resolve.ts'

@@ -61,6 +61,7 @@ export async function openSaved(parts: SavedParts): Promise<Saved> {
     onImage: (project, image) => ownImages.add(project, image),
     memory: templateMemory(services),
     now,
+    log,
   })
   made.templates = templates
   const startPoints = new StartPoints({

@@ -91,6 +91,11 @@ export function recordUnreadable(path: string, cause: unknown): ImageError {
   )
 }
 
+/** Whether it is what `recordUnreadable` says, of an image that was asked for by its id. */
+export function isUnreadableRecord(error: unknown): error is ImageError {
+  return error instanceof ImageError && error.code === 'image_source_invalid'
+}
+
 export function blobsUnknown(blobs: readonly string[]): ImageError {
   const more = blobs.length > 1 ? ` and ${blobs.length - 1} more` : ''
   return new ImageError('blob_unknown', `The content ${blobs[0]}${more} is not here.`, {

@@ -1,3 +1,5 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { ForkAnswer, SandboxView, SnapshotView } from '@sandlot/protocol'
 import { newId } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
@@ -66,6 +68,26 @@ test('the newest of a name has it, also under the next daemon', async () => {
     [ids[1], 'n'],
   ])
   await at.sandbox({ from: ids[0] })
+})
+
+test('one whose image has a damaged record keeps nobody from starting, and is not forgotten', async () => {
+  await using directories = await testDirectories()
+  const taken = await (async () => {
+    await using at = await startTestDaemon({ directories })
+    return await snapshot(at, (await changed(at)).id, { name: 'kept' })
+  })()
+  const file = join(directories.dataDirectory, 'images', 'images', `${taken.image}.json`)
+  const whole = await readFile(file)
+  await writeFile(file, '')
+  {
+    await using at = await startTestDaemon({ directories })
+    const refused = await at.ask('POST', '/v1/sandboxes', { json: { from: 'kept' } })
+    expect(refused.json).toMatchObject({ error: { message: expect.stringContaining(file) } })
+  }
+  await writeFile(file, whole)
+  await using at = await startTestDaemon({ directories })
+  expect((await listed(at)).items).toMatchObject([taken])
+  await at.sandbox({ from: 'kept' })
 })
 
 test('one that belongs to something else is in no list, unless all are asked for, or its name', async () => {

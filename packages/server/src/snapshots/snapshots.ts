@@ -6,7 +6,7 @@ import { encodeJson } from '../json.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Checkpoints } from '../node/checkpoints.ts'
 import type { SnapshotRecord } from './record.ts'
-import { keyOf, pinAll, readAll, type SnapshotRemnant, unreadable } from './stored.ts'
+import { keyOf, pinAll, pinAllThere, readAll, type SnapshotRemnant, unreadable } from './stored.ts'
 
 export interface SnapshotsOptions {
   readonly engine: Engine
@@ -58,7 +58,7 @@ export class Snapshots {
     for (const record of records) {
       const { id, image } = record
       const whole = record.memory === undefined || (await checkpoints.has(record.memory.checkpoint))
-      const pinned = whole ? await pinAll(options.images, record) : undefined
+      const pinned = whole ? await pinAllThere(options.images, record, log) : undefined
       if (pinned) {
         snapshots.#records.set(id, record)
         snapshots.#pins.set(id, pinned)
@@ -70,7 +70,7 @@ export class Snapshots {
     for (const each of remnants) {
       log.warn({ snapshot: each.id }, 'a snapshot was written by another version of the daemon')
       snapshots.#remnants.set(each.id, each)
-      snapshots.#pins.set(each.id, (await pinAll(options.images, each)) ?? [])
+      snapshots.#pins.set(each.id, (await pinAllThere(options.images, each, log)) ?? [])
     }
     const all = [...snapshots.#records.values(), ...remnants]
     await checkpoints.removeUnknown(new Set(all.flatMap(({ memory }) => memory?.checkpoint ?? [])))

@@ -1,7 +1,8 @@
 /** Snapshots as the engine keeps them: what is read there, and what can't be. */
 import type { Engine } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
-import { ImageError, type ImageStore, type PinnedImage } from '@sandlot/runtime'
+import { ImageError, type ImageStore, isUnreadableRecord, type PinnedImage } from '@sandlot/runtime'
+import type { Logger } from 'pino'
 import { z } from 'zod'
 import { kvRecords } from '../kv-records.ts'
 import { type SnapshotRecord, snapshotRecord } from './record.ts'
@@ -66,6 +67,24 @@ export async function pinAll(
     for (const each of pinned) each[Symbol.dispose]()
     if (error instanceof ImageError && error.code === 'image_unknown') return undefined
     throw error
+  }
+}
+
+/**
+ * The same when the daemon starts. An image whose record can't be read stays with its layers, so what has it stays too: its starts say which
+ * file is damaged, and go on once that is mended.
+ */
+export async function pinAllThere(
+  images: ImageStore,
+  record: Pick<SnapshotRemnant, 'id' | 'image' | 'memory'>,
+  log: Pick<Logger, 'error'>,
+): Promise<PinnedImage[] | undefined> {
+  try {
+    return await pinAll(images, record)
+  } catch (error) {
+    if (!isUnreadableRecord(error)) throw error
+    log.error({ snapshot: record.id, why: error.message }, 'the image of a snapshot is damaged')
+    return []
   }
 }
 

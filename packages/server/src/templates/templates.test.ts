@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openSqliteEngine } from '@sandlot/engine'
 import { newId } from '@sandlot/protocol'
 import { type ImageStore, openImageStore } from '@sandlot/runtime'
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
 import { smallTar } from '../testing/tar.ts'
@@ -136,6 +138,7 @@ test.each(['filesystem', 'memory'] as const)(
     }
     const templates = await Templates.open({
       ...{ engine, images: removing as ImageStore, memory: NO_MEMORY, now: Date.now },
+      log: pino({ level: 'silent' }),
       onImage: async () => {},
       imageOf: async (_, id) => id,
     })
@@ -167,4 +170,27 @@ test('a template that another version of the daemon wrote is prepared again', as
   expect(refused).toMatchObject({ status: 404, code: 'template_unknown' })
   expect((await prepare(at, { source: await sourceAt(at, 'a') })).template.id).toBe(id)
   expect((await at.ask('POST', '/v1/sandboxes', { json: { from: id } })).status).toBe(201)
+})
+
+test('one whose image has a damaged record keeps nobody from starting, says the file, and goes on when that is mended', async () => {
+  await using directories = await testDirectories()
+  const { dataDirectory } = directories
+  const wanted = { name: 'kept' }
+  const saved = await (async () => {
+    await using at = await startTestDaemon({ directories })
+    return (await prepare(at, { source: await sourceAt(at, 'a'), ...wanted })).template
+  })()
+  const file = join(dataDirectory, 'images', 'images', `${saved.image}.json`)
+  const whole = await readFile(file)
+  await writeFile(file, whole.subarray(0, 20))
+  {
+    await using at = await startTestDaemon({ directories })
+    const refused = await at.ask('POST', '/v1/sandboxes', { json: { from: 'kept' } })
+    expect(refused.json).toMatchObject({ error: { message: expect.stringContaining(file) } })
+    expect(refused.status).toBeLessThan(500)
+    await writeFile(file, whole)
+    expect((await at.ask('POST', '/v1/sandboxes', { json: { from: 'kept' } })).status).toBe(201)
+  }
+  await using at = await startTestDaemon({ directories })
+  expect((await at.ask('GET', '/v1/templates/kept')).json).toEqual(saved)
 })

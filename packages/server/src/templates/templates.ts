@@ -4,10 +4,12 @@ import { completeResources, idOf, SandlotError, type TemplateCreate } from '@san
 import {
   type BuildWait,
   type ImageStore,
+  isUnreadableRecord,
   type PinnedImage,
   type ResolveId,
   SharedBuilds,
 } from '@sandlot/runtime'
+import type { Logger } from 'pino'
 import { z } from 'zod'
 import { decodeJson, encodeJson } from '../json.ts'
 import { kvRecords } from '../kv-records.ts'
@@ -52,6 +54,7 @@ export interface TemplatesOptions {
   /** An image was built for a project, or found. */
   readonly onImage: (project: string, image: string) => Promise<void>
   readonly now: () => number
+  readonly log: Pick<Logger, 'error'>
 }
 
 /**
@@ -76,7 +79,7 @@ export class Templates {
   static async open(options: TemplatesOptions): Promise<Templates> {
     const templates = new Templates(options)
     for await (const record of templates.#all('')) {
-      if (await templates.#keep(record)) templates.#setName(record)
+      if (await templates.#stays(record)) templates.#setName(record)
       else await templates.#forget(record)
     }
     return templates
@@ -232,6 +235,21 @@ export class Templates {
   #setName({ project, id, name }: TemplateRecord): void {
     for (const [key, other] of this.#names) if (other === id) this.#names.delete(key)
     if (name !== undefined) this.#names.set(nameKey(project, name), id)
+  }
+
+  /** As `#keep`. An image whose record can't be read is no less there: starts from it say which file is damaged, until it is mended. */
+  async #stays(record: TemplateRecord): Promise<boolean> {
+    try {
+      return await this.#keep(record)
+    } catch (error) {
+      if (!isUnreadableRecord(error)) throw error
+      const { id: template } = record
+      this.#options.log.error(
+        { template, why: error.message },
+        'the image of a template is damaged',
+      )
+      return true
+    }
   }
 
   /** False where its image or its memory is gone. */
