@@ -198,6 +198,12 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
   }
   const seal = await Seal.open(options.dataDirectory)
   const secrets = new Secrets(engine, seal, systemClock.now)
+  for (const secret of await secrets.unopened()) {
+    log.error(
+      secret,
+      'a secret was sealed with another secrets.key: bring that back, or set it again',
+    )
+  }
   const endpoint = { url: '' }
   const inside: { server?: InnerServer } = {}
   const node = await Node.open({

@@ -29,8 +29,8 @@ export interface ArchiveOptions {
   readonly signal: AbortSignal
 }
 
-/** Files of the daemon's own, beside its engine. */
-const OWN_FILES = ['key', 'signing-secret']
+/** Files of the daemon's own, beside its engine. Without the last the secrets in it are nothing. */
+const OWN_FILES = ['key', 'signing-secret', 'secrets.key']
 
 /** All that a daemon needs to go on elsewhere, as of one instant, while this one serves. */
 export async function* backupArchive(

@@ -36,6 +36,7 @@ test('runs, results, queues, keys and snapshots are there after a restore, and n
   const rows = await run.wait()
   const { key } = await client.keys.create({ scope: 'run', project: 'p' })
   await client.queue('jobs').put('a task')
+  await client.secrets.set('openai', 'sk-of-a-model')
   const sandbox = await at.sandbox()
   const snapshot = await (await client.sandboxes.get(sandbox.id)).snapshot({ name: 'kept' })
   const bytes = await backup(at, true)
@@ -55,6 +56,11 @@ test('runs, results, queues, keys and snapshots are there after a restore, and n
   expect((await other.ask('GET', '/v1/queues/jobs')).json).toMatchObject({ tasks: { ready: 1 } })
   expect((await other.ask('GET', '/v1/sandboxes', { key })).status).toBe(200)
   expect(await there.snapshots.get(snapshot.id)).toMatchObject({ name: 'kept' })
+  await there.sandboxes.create({
+    from: snapshot.id,
+    network: { allow: ['api.example:80'] },
+    secrets: { KEY: { from: 'openai', hosts: ['api.example:80'] } },
+  })
   const again = await other.ask('POST', '/v1/sandboxes', { json: { from: snapshot.id } })
   expect(again.status).toBe(201)
 })

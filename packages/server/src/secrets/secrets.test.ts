@@ -1,6 +1,6 @@
 /** Secrets over HTTP, and what becomes of them in a sandbox. */
 import { once } from 'node:events'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -185,4 +185,24 @@ test('commands see a placeholder, the host the secret, through pause, fork and a
   expect(server.seen.at(-1)?.['x-key']).toBe('sk-rotated')
   await at.ask('DELETE', '/v1/secrets/openai')
   expect(await ask(at, id, server.host, key)).toContain('502 Secret not available')
+})
+
+test('a secret that was sealed with another key file is refused before anything is started, until it is set again', async () => {
+  await using directories = await testDirectories()
+  {
+    await using at = await startTestDaemon({ directories })
+    await keep(at, 'key')
+  }
+  await rm(join(directories.dataDirectory, 'secrets.key'))
+  await using at = await startTestDaemon({ directories })
+  const create = async () => {
+    const secrets = { KEY: { from: 'key', hosts: ['api.example:80'] } }
+    const json = { from: await at.image(), network: { allow: ['api.example:80'] }, secrets }
+    return await at.ask('POST', '/v1/sandboxes', { json })
+  }
+  expect((await create()).json).toMatchObject({
+    error: { code: 'secret_unknown', message: expect.stringContaining('another secrets.key') },
+  })
+  await keep(at, 'key')
+  expect((await create()).status).toBe(201)
 })

@@ -19,12 +19,13 @@ import {
 } from '@sandlot/runtime'
 import { z } from 'zod'
 import { decodeJson, encodeJson } from '../json.ts'
-import { kvRecords } from '../kv-records.ts'
+import { kvEntries, kvRecords } from '../kv-records.ts'
 import type { Seal } from './seal.ts'
 
 const secretRecord = secretView.extend({ sealed: z.string() })
 const authorityRecord = z.object({ certificate: z.string(), sealed: z.string() })
 
+const PREFIX = 'secret/'
 const PLACEHOLDER = 'sandlot-secret-'
 
 /**
@@ -97,7 +98,29 @@ export class Secrets {
           `A secret opens no way out: name the host in network, too, as { allow: [${JSON.stringify(text)}] }.`,
         )
       }
-      if (!(await this.#find(project, from))) throw unknownSecret(from)
+      const found = await this.#find(project, from)
+      if (!found) throw unknownSecret(from)
+      if (!this.#opens(project, found)) throw sealedSecret(from)
+    }
+  }
+
+  /** Those that this daemon's key doesn't open: another file has taken its place. */
+  async unopened(): Promise<{ project: string; name: string }[]> {
+    const unopened: { project: string; name: string }[] = []
+    for await (const { key, value } of kvEntries(this.#kv, PREFIX)) {
+      const project = decodeURIComponent(key.slice(PREFIX.length).split('/')[0] ?? '')
+      const record = secretRecord.safeParse(decodeJson(value)).data
+      if (record && !this.#opens(project, record)) unopened.push({ project, name: record.name })
+    }
+    return unopened
+  }
+
+  #opens(project: string, { name, sealed }: z.infer<typeof secretRecord>): boolean {
+    try {
+      this.#seal.open(sealed, placeOf(project, name))
+      return true
+    } catch {
+      return false
     }
   }
 
@@ -161,7 +184,7 @@ export class Secrets {
 }
 
 function keyOf(project: string, name: string): string {
-  return `secret/${encodeURIComponent(project)}/${name}`
+  return `${PREFIX}${encodeURIComponent(project)}/${name}`
 }
 
 function placeOf(project: string, name: string): string {
@@ -179,6 +202,14 @@ export function unknownSecret(name: string): SandlotError {
   return new SandlotError(
     'secret_unknown',
     `there is no secret ${JSON.stringify(name.slice(0, 100))}`,
+  )
+}
+
+function sealedSecret(name: string): SandlotError {
+  return new SandlotError(
+    'secret_unknown',
+    `the secret ${JSON.stringify(name)} was sealed with another secrets.key than the daemon has`,
+    { hint: `Set it again: \`sandlot secrets set ${name}\`.` },
   )
 }
 
