@@ -11,9 +11,12 @@ export function connectionPair(): [Duplex, Duplex] {
     // What was written is the writer's again, as with a socket.
     const write = from._write.bind(from)
     from._write = (chunk, encoding, done) => write(Buffer.from(chunk), encoding, done)
-    from.on('close', () => {
+    // Before the other end hears of an end that it isn't.
+    const destroy = from._destroy.bind(from)
+    from._destroy = (error, done) => {
       if (!from.readableEnded || !from.writableFinished) to.destroy()
-    })
+      destroy(error, done)
+    }
   }
   return [one, other]
 }

@@ -98,7 +98,7 @@ test('one that is not there, or breaks off, has failed', async () => {
     response.writeHead(200, { 'content-length': '100' }).write('some')
     setImmediate(() => response.destroy())
   })
-  await readAll(there.ask(GET('/v1')))
+  await expect(readAll(there.ask(GET('/v1')))).rejects.toThrow('Premature close')
   const away = await modelBed(echo, { gone: true })
   expect(await readAll(away.ask(GET('/v1')))).toMatch(/^HTTP\/1\.1 502 /)
   for (const [{ model }, why] of [

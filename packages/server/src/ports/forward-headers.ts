@@ -112,7 +112,7 @@ function pathOf(url: string, prefix: string): string {
 /** An address that the server names: below its own prefix, where it is its own. Relative ones are right as they are. */
 function outside(value: string, port: number, prefix: string): string {
   const path = value.replace(
-    /^https?:\/\/(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(:\d+)?(?=[/?#]|$)/i,
+    /^(?:https?:)?\/\/(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(:\d+)?(?=[/?#]|$)/i,
     (whole, _, at) => (at === `:${port}` || (at === undefined && port === 80) ? '' : whole),
   )
   if (path === value && !/^\/(?!\/)/.test(value)) return value

@@ -171,13 +171,26 @@ function answered(
   // Events come one at a time, and the first may be long in coming.
   outgoing.flushHeaders()
   answer.on('end', () => {
+    if (isCutOff(incoming, answer)) return fail(new Error('it broke off'))
     if (answer.rawTrailers.length > 0) outgoing.addTrailers(pairs(answer.rawTrailers))
+    outgoing.end()
   })
   answer.on('error', fail)
   answer.on('close', () => {
     if (!answer.complete) fail(new Error('it broke off'))
   })
-  answer.pipe(outgoing)
+  answer.pipe(outgoing, { end: false })
+}
+
+/** An answer without a length is as long as its connection: it is whole where that ended, not where it was lost. */
+function isCutOff(
+  { method }: IncomingMessage,
+  { statusCode = 0, headers, socket }: IncomingMessage,
+) {
+  const hasLength =
+    headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+  const hasBody = method !== 'HEAD' && statusCode !== 204 && statusCode !== 304
+  return hasBody && !hasLength && !socket.readableEnded
 }
 
 /** What is below is no end of a request. */

@@ -317,6 +317,27 @@ describe('what goes wrong', () => {
     await expect(at.fetch('GET', `${prefix}/`).then((each) => each.text())).rejects.toThrow()
   })
 
+  test('an answer that is as long as its connection is whole where that ends, not where it is lost', async () => {
+    let isLost = false
+    onRequest = (_, outgoing) => {
+      Object.assign(outgoing, { shouldKeepAlive: false, useChunkedEncodingByDefault: false })
+      outgoing.write('half', () =>
+        isLost ? outgoing.socket?.destroy() : outgoing.end(' and half'),
+      )
+    }
+    const said = async () => await (await at.fetch('GET', `${prefix}/`)).text()
+    expect(await said()).toBe('half and half')
+    isLost = true
+    await expect(said()).rejects.toThrow()
+  })
+
+  test('the root of a server has its slash, or relative addresses of its pages would lead elsewhere', async () => {
+    onRequest = ({ url, method }, outgoing) => outgoing.end(`${method} ${url}`)
+    const answer = await at.fetch('GET', `${prefix}?a=b`)
+    expect([answer.url, await answer.text()]).toEqual([`${at.url}${prefix}/?a=b`, 'GET /?a=b'])
+    expect(await (await at.fetch('POST', prefix)).text()).toBe('POST /')
+  })
+
   test('a server that answers early and reads no more is heard', async () => {
     onRequest = (_, outgoing) => {
       outgoing.writeHead(413, { connection: 'close' }).end('too much')

@@ -92,7 +92,9 @@ export class PortGate {
     let caller: Caller | undefined
     try {
       const leads = this.#leadsTo(addressed, incoming)
-      if (leads === undefined) {
+      if (leads === undefined && isWithoutSlash(addressed, incoming)) {
+        outgoing.writeHead(308, { location: addressed.prefix + addressed.path }).end()
+      } else if (leads === undefined) {
         using admitted = await this.#admit(addressed, incoming, outgoing)
         caller = admitted.caller
         error = await this.#forwarder.forward({ ...admitted, incoming, outgoing })
@@ -246,6 +248,12 @@ interface Told {
 
 const TOKEN = new RegExp(`^(${TOKEN_PATH}([^/?]+))(.*)$`)
 const WITH_KEY = /^(\/v1\/sandboxes\/([^/?]+)\/ports\/(\d{1,9}))(?![^/?])(.*)$/
+
+/** The root of a server below a prefix, without its slash: what a page there names by relative addresses would be looked for beside it. */
+function isWithoutSlash({ prefix, path }: Addressed, { url = '', method = '' }: IncomingMessage) {
+  const isRoot = prefix !== '' && !url.startsWith(`${prefix}/`) && path.startsWith('/')
+  return isRoot && ['GET', 'HEAD'].includes(method)
+}
 
 /** What is left of an address behind its prefix, as a path. */
 function rooted(rest: string | undefined): string {
