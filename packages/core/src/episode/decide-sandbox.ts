@@ -1,4 +1,5 @@
 import { otherInProgress } from '../hedge/hedge.ts'
+import { CORE_LIMITS } from '../limits.ts'
 import {
   addressOf,
   currentEpisode,
@@ -9,10 +10,11 @@ import {
   nextLease,
 } from '../run/decision.ts'
 import type { AttemptAddress, Fenced, InputOf } from '../run/input.ts'
-import type { Episode } from '../run/run.ts'
+import type { Episode, Run } from '../run/run.ts'
 import { endAttempt, giveUpBeside } from './decide-end.ts'
+import type { Ending } from './ending.ts'
 import { endingOfFate, overruledBy } from './fate.ts'
-import { settle } from './settle.ts'
+import { giveUp, settle } from './settle.ts'
 
 export function decideReady(decision: Decision, input: InputOf<'sandbox_ready'>): void {
   const { run, step } = decision
@@ -49,12 +51,23 @@ export function decideFailed(decision: Decision, input: InputOf<'sandbox_failed'
   if (episode.phase === 'releasing' && episode.current?.sandbox === null) {
     emit(decision, { type: 'torn_down', ...addressOf(episode) })
   } else if (episode.phase === 'creating') {
-    const outcome = input.fault === 'caller' ? 'task_invalid' : 'infra_create'
-    const ending = settle(run, episode, { outcome, cause: [input.cause] })
-    endAttempt(decision, episode, { ending, gone: true })
+    endAttempt(decision, episode, { ending: endingWithout(run, episode, input), gone: true })
   } else {
     ignore(decision, 'the sandbox was there already')
   }
+}
+
+/** That others have all the room is no fault of the attempt's, and waiting for it costs no retry: the run says what limits it. */
+function endingWithout(
+  run: Run,
+  episode: Episode,
+  { fault, cause }: InputOf<'sandbox_failed'>,
+): Ending {
+  if (fault === 'capacity') {
+    return { ...giveUp(cause, false), delayMs: CORE_LIMITS.retryDelayMs }
+  }
+  const outcome = fault === 'caller' ? 'task_invalid' : 'infra_create'
+  return settle(run, episode, { outcome, cause: [cause] })
 }
 
 export function decideLost(decision: Decision, input: InputOf<'sandbox_lost'>): void {

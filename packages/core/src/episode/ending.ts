@@ -22,7 +22,7 @@ export interface FinalEnding {
 
 export interface RetryEnding {
   readonly next: 'retry'
-  /** null: given up without a fault of its own (its worker died, or no worker was left). */
+  /** null: given up without a fault of its own (its worker died, no worker was left, or others had all the room). */
   readonly outcome: Outcome | null
   readonly cause: readonly string[]
   readonly spends: Budget | null

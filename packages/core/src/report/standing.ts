@@ -80,7 +80,7 @@ function waitsFor(run: Run, episode: Episode): string | null {
     case 'backoff':
       return 'a moment before it is tried again'
     case 'creating':
-      return 'its sandbox, which is being created'
+      return 'its sandbox, which waits for room on the machine or is being created'
     case 'ready':
     case 'grade_ready':
       return workerFor(run)

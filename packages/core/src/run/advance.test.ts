@@ -437,12 +437,32 @@ test('a function grader gets a lease of its own, and any worker may have it', ()
 test.each([
   ['caller', 'task_invalid'],
   ['platform', 'infra_create'],
-  ['capacity', 'infra_create'],
 ] as const)('no sandbox for the fault %s: %s', (fault, outcome) => {
   const script = started({ retry: noRetry })
   const { episode, attempt } = script.last('acquire_sandbox')
   script.tell({ type: 'sandbox_failed', episode, attempt, fault, cause: 'no image' })
   expect(script.row()).toMatchObject({ outcome, error: 'no image', sandbox: null })
+})
+
+test('a machine that is full costs no retry, however often it is asked', () => {
+  const script = started({ retry: noRetry })
+  for (let tries = 1; tries <= CORE_LIMITS.platformStreak + 1; tries++) {
+    const { episode, attempt } = script.last('acquire_sandbox')
+    expect(attempt).toBe(tries)
+    const full = { fault: 'capacity', cause: 'no room for another sandbox' } as const
+    script.tell({ type: 'sandbox_failed', episode, attempt, ...full })
+    expect(script.run).toMatchObject({ status: 'running', index: { counts: { backoff: 1 } } })
+    script.pass(CORE_LIMITS.retryDelayMs)
+  }
+  const [episode] = script.run.live.values()
+  expect(episode?.attempts.at(-1)).toMatchObject({
+    ...{ outcome: null, cause: ['no room for another sandbox'] },
+  })
+  script.toAgent()
+  reported(script)
+  tornDown(script)
+  expect(script.row()).toMatchObject({ outcome: 'graded', valid: true })
+  expect(textOf(script.replayed())).toBe(textOf(script.run))
 })
 
 test('a creation over time is called off; a release is asked for again, then taken as done', () => {

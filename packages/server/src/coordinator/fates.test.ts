@@ -148,7 +148,6 @@ describe('a sandbox that is nobody’s', () => {
 describe('a creation that fails', () => {
   test.each([
     ['image_unknown', 'task_invalid', 1],
-    ['capacity', 'infra_create', 3],
     ['create_failed', 'infra_create', 3],
     ['internal', 'infra_create', 3],
   ] as const)('with %s is %s', async (code, outcome, attempts) => {
@@ -162,6 +161,29 @@ describe('a creation that fails', () => {
     const [row] = await overTime(simulation, worker, 10)
     expect(row).toMatchObject({ outcome, reward: null, attempt: attempts })
     expect(row?.cause.join()).toContain('no such luck')
+  })
+
+  test('for want of room is made again until there is some, and is told soon enough that there is none', async () => {
+    const waits: (number | undefined)[] = []
+    await using simulation = await simulate({
+      onAcquire({ waitMs }) {
+        waits.push(waitMs)
+        if (waits.length <= 5) throw new SandlotError('capacity', 'all is taken')
+      },
+    })
+    const run = runCreate('a', { timeout: { create: 10_000 }, retry: { infra: 0 } })
+    await startRun(simulation, run, someTasks(1))
+    const worker = await startSimulatedWorker(simulation.coordinator, { run: 'a' })
+    await until('the lease is there', () => {
+      if (simulation.isIdle) simulation.clock.advance(100)
+      return worker.held.size === 1
+    })
+    for (const lease of worker.held.values()) worker.report(lease, DONE)
+    const [row] = await overTime(simulation, worker, 10)
+    expect(row).toMatchObject({ outcome: 'graded', attempt: 6 })
+    expect(row?.attempts[0]).toMatchObject({ outcome: null, cause: ['all is taken'] })
+    // What is left of the time is for the creation.
+    expect(waits[0]).toBe(5_000)
   })
 
   test('by taking too long is given up, and what came of it is released', async () => {

@@ -68,7 +68,8 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           ...(specification.secrets ? { secrets: specification.secrets } : {}),
           ...(terms.program?.model ? { model: terms.program.model.url } : {}),
           phase: specification.setup.length > 0 ? 'setup' : 'agent',
-          waitMs: leftMs(clock, effect.dueMs),
+          // The rest is for the creation: one that waits for room in vain is told so before its time is up.
+          waitMs: Math.ceil(leftMs(clock, effect.dueMs) / 2),
         },
         { signal },
       )
