@@ -19,7 +19,7 @@ export const secretSet = z
       .min(1, 'is empty')
       .max(LIMITS.secretLength, `is longer than ${LIMITS.secretLength} characters`)
       .regex(/^[ -~]*$/, 'holds a line end or another character that no header can hold')
-      .regex(/^\S(?:.*\S)?$/, 'begins or ends with a space'),
+      .regex(/^(?:\S(?:.*\S)?)?$/s, 'begins or ends with a space'),
   })
   .strict()
 

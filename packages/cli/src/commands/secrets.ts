@@ -1,10 +1,13 @@
 /** `sandlot secrets …`, and what of it `sandbox create` takes. */
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { stdin } from 'node:process'
-import type { SecretUsesInput } from '@sandlot/protocol'
+import { LIMITS, type SecretUsesInput } from '@sandlot/protocol'
 import { Sandlot, SandlotError } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
+
+/** Beyond it no secret is short enough. */
+const READ_BYTES = 2 * LIMITS.secretLength
 
 /** The value is the whole of standard input, or of a file, without one line end behind it. */
 export async function setSecretCommand(
@@ -16,7 +19,7 @@ export async function setSecretCommand(
       hint: `Write it as \`sandlot secrets set ${name} < FILE\`, or with --file FILE: an argument would stand in the list of processes.`,
     })
   }
-  const text = file === undefined ? await all(stdin) : await read(file)
+  const text = file === undefined ? await beginningOf(stdin) : await read(file)
   await using client = new Sandlot()
   await client.secrets.set(name, text.replace(/\r?\n$/, ''))
   note(`the secret ${name} is kept`)
@@ -55,16 +58,25 @@ function secretOf(text: string): [string, SecretUsesInput[string]] {
   return [variable, { from, hosts, ...(isPlain ? {} : { tls: 'terminate' as const }) }]
 }
 
-async function all(stream: AsyncIterable<Buffer | string>): Promise<string> {
+/** As much as tells that it is too long. */
+async function beginningOf(stream: AsyncIterable<Buffer | string>): Promise<string> {
   const parts: Buffer[] = []
-  for await (const part of stream) parts.push(Buffer.from(part))
+  let sizeBytes = 0
+  for await (const part of stream) {
+    parts.push(Buffer.from(part))
+    sizeBytes += part.length
+    if (sizeBytes > READ_BYTES) break
+  }
   return Buffer.concat(parts).toString()
 }
 
 async function read(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    return await beginningOf(createReadStream(path, { end: READ_BYTES }))
   } catch (cause) {
-    throw new SandlotError('local_file_failed', `--file: ${(cause as Error).message}`, { cause })
+    throw new SandlotError('local_file_failed', `--file: ${(cause as Error).message}`, {
+      hint: 'Name a file that can be read.',
+      cause,
+    })
   }
 }

@@ -1,9 +1,9 @@
 import { parseDurationMs } from '@sandlot/protocol'
 import { SandlotError } from 'sandlot'
 
-/** `7d` is so long ago; anything else is a time, which the daemon reads. */
+/** `7d` is so long ago; what begins as a date is a time, which the daemon reads. */
 export function timeOf(option: string, text: string): Date | string {
-  if (!/^\s*[\d.]+\s*[a-z]+\s*$/i.test(text)) return text
+  if (/^\d{4}-\d\d/.test(text)) return text
   try {
     return new Date(Date.now() - parseDurationMs(text))
   } catch (cause) {

@@ -5,6 +5,11 @@ test.each([
   ['body.resources.memory: "lots" is not a size', '--memory: "lots" is not a size'],
   ['resources.memory: a limit of 1 MiB', '--memory: a limit of 1 MiB'],
   ['body.env.A: holds a NUL; body.network.allow.0: no', '--env A: holds a NUL; --allow: no'],
+  ['body.expires: no; body.concurrency: too big', '--expires: no; --concurrency: too big'],
+  [
+    'body.network.limits.bytes: no; body.policy.limits.connections: no; body.policy.allow.1: no',
+    '--bytes: no; --connections: no; --allow: no',
+  ],
   ['request.cwd: not an absolute path', '--cwd: not an absolute path'],
   ['body.ready.port: too large', 'body.ready.port: too large'],
   [

@@ -27,11 +27,18 @@ const OPTIONS: Readonly<Record<string, string>> = {
   timeout: '--timeout',
   keepWarm: '--keep-warm',
   lifetime: '--lifetime',
+  expires: '--expires',
+  project: '--project',
+  concurrency: '--concurrency',
+  retain: '--retain',
   network: '--allow',
   'network.allow': '--allow',
   'network.setup': '--allow',
   'network.agent': '--allow',
   'network.grade': '--allow',
+  'policy.allow': '--allow',
+  ...limitOptions('network.limits'),
+  ...limitOptions('policy.limits'),
   tags: '--tag',
   name: '--name',
   exclude: '--exclude',
@@ -53,6 +60,16 @@ export function inOptions(message: string): string {
       return option === undefined ? whole : `${before}${option}: `
     },
   )
+}
+
+/** What a policy bounds, at each place where one is sent. */
+function limitOptions(place: string): Record<string, string> {
+  return {
+    [`${place}.connections`]: '--connections',
+    [`${place}.connectionsPerMinute`]: '--connections-per-minute',
+    [`${place}.bytes`]: '--bytes',
+    [`${place}.bytesPerSecond`]: '--bytes-per-second',
+  }
 }
 
 function optionOf(path: string): string | undefined {

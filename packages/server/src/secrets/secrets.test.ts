@@ -88,6 +88,8 @@ test.each([
   expect(refused).toMatchObject({ status: 400, code: 'invalid_request' })
   expect(refused.text).toContain(why)
   expect(refused.text).not.toMatch(/two|spaces|xxx|the-value/)
+  // One reason is enough.
+  expect(refused.text.match(/body\.value/g) ?? []).toHaveLength(name === 'openai' ? 1 : 0)
 })
 
 test('its value is in no file of the data directory, and the key is its owner’s alone', async () => {
