@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { redacted } from './redact.ts'
 import { ChildDaemon } from './testing/child-daemon.ts'
@@ -75,3 +75,80 @@ test('a secret that a client sends stands in no log, no file of the daemon and n
     for (const each of hidden) expect(bytes.includes(each), file.name).toBe(false)
   }
 })
+
+/** In every environment that has to be there again after a restart. */
+const KEPT = 'kept-5d1e07ab3c44'
+
+test('an environment that is given to a sandbox is told in its view alone, that of a run nowhere, and both are kept in the records alone', async () => {
+  await using directories = await testDirectories()
+  await using daemon = await ChildDaemon.start(directories, { keepsLog: true })
+  const told: string[] = []
+  const ask = async (method: string, path: string, body?: object) => {
+    const init = body === undefined ? {} : { body: JSON.stringify(body) }
+    const text = await (await daemon.fetch(method, path, init)).text()
+    told.push(text)
+    return text
+  }
+  const tar = smallTar('etc/motd', 'hello\n')
+  const blob = `sha256:${createHash('sha256').update(tar).digest('hex')}`
+  await daemon.fetch('PUT', `/v1/blobs/${blob}`, { body: tar })
+  const from = /im_[a-z0-9]{20}/.exec(await ask('POST', '/v1/images', { kind: 'tar', blob }))?.[0]
+  const env = { API_KEY: KEPT }
+
+  const made = await (
+    await daemon.fetch('POST', '/v1/sandboxes', { body: JSON.stringify({ from, env }) })
+  ).text()
+  expect(made).toContain(KEPT)
+  const at = `/v1/sandboxes/${/sb_[a-z0-9]{20}/.exec(made)?.[0]}`
+  for (const path of [`${at}/exec`, `${at}/network`]) await ask('GET', path)
+  await ask('POST', `${at}/exec`, { command: ['true'] })
+  await ask('POST', '/v1/sandboxes', { from, env: { ...env, 'A=B': KEPT } })
+  await ask('POST', '/v1/sandboxes', { from, env, nonsense: 1 })
+
+  const run = {
+    ...{ name: 'r', kind: 'program', from, concurrency: 1, env, version: '1' },
+    program: { command: 'true', env },
+    grade: { kind: 'command', command: 'true', in: 'world', env },
+  }
+  await ask('POST', '/v1/runs', run)
+  const put = await ask('POST', '/v1/runs/r/tasks', {
+    tasks: [
+      { key: 'a', json: '1', program: { env } },
+      { key: 'b', json: '2', grade: { env } },
+    ],
+  })
+  expect(JSON.parse(put)).toMatchObject({ added: 2 })
+  await ask('POST', '/v1/runs/r/close', {})
+  await until(async () => (await ask('GET', '/v1/runs/r')).includes('finished'))
+  const other = { API_KEY: `${KEPT}-other` }
+  const differs = await ask('POST', '/v1/runs', {
+    ...run,
+    env: other,
+    program: { command: 'true', env: other },
+  })
+  expect(differs).toContain('run_differs')
+  for (const path of ['', '/report', '/results', '/episodes']) await ask('GET', `/v1/runs/r${path}`)
+  await ask('GET', '/v1/runs')
+  await ask('GET', '/v1/audit')
+  const spec = { bundle: blob, export: 'default', label: 'f', env }
+  await ask('PUT', '/v1/queues/q', { kind: 'tasks', function: spec })
+  await ask('GET', '/v1/queues/q')
+  await ask('GET', '/metrics')
+  await daemon.kill()
+
+  for (const text of [...told, daemon.log]) expect(text).not.toContain(KEPT)
+  expect(await filesWith(KEPT, directories.dataDirectory)).toEqual(['engine'])
+  expect(await filesWith(KEPT, directories.runDirectory)).toEqual([])
+})
+
+/** The first parts of the paths of files below which a text is. */
+async function filesWith(text: string, directory: string): Promise<string[]> {
+  const found = new Set<string>()
+  for (const file of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    if (!file.isFile()) continue
+    const path = join(file.parentPath, file.name)
+    if ((await readFile(path)).includes(text))
+      found.add(relative(directory, path).split('/')[0] ?? '')
+  }
+  return [...found]
+}
