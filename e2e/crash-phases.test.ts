@@ -2,7 +2,7 @@ import { Image, type Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { allProcesses, childrenOf, commandOf } from './harness/processes.ts'
 import { story } from './harness/story.ts'
-import { until } from './harness/until.ts'
+import { OFTEN_MS, until } from './harness/until.ts'
 
 const MIB = 2 ** 20
 /** From the start of the next daemon until it serves; each phase leaves a handful of sandboxes at the most. */
@@ -61,7 +61,9 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
     'a cold create': async (moment) => {
       const creating = create({ checkpointable: true })
       creating.catch(() => {})
-      await until('a command of the runtime is under way', () => commands().length > 0)
+      await until('a command of the runtime is under way', () => commands().length > 0, {
+        everyMs: OFTEN_MS,
+      })
       moment()
       await stopped(creating)
     },
@@ -163,7 +165,9 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
     const starting = create({ checkpointable: true }).catch((error) => {
       expect(error).toMatchObject({ code: 'create_failed', retry: true })
     })
-    await until('a command of the runtime is under way', () => commands().length > 0)
+    await until('a command of the runtime is under way', () => commands().length > 0, {
+      everyMs: OFTEN_MS,
+    })
     end(commands())
     await (await starting)?.stop()
     await stopped(create({ checkpointable: true }))

@@ -5,7 +5,7 @@ import { pythonImage, temporaryDirectory } from '@sandlot/testkit'
 import { Image, type ImageDescription, type Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { story } from './harness/story.ts'
-import { until } from './harness/until.ts'
+import { OFTEN_MS, until } from './harness/until.ts'
 
 const MANY = 100
 const FEW = 15
@@ -85,7 +85,7 @@ await story('images of many layers', { pool: 1, images: [await pythonImage()] },
     await writeFile(join(directory.path, `two-${FEW - 1}`, 'large'), randomBytes(LARGE_BYTES))
     const building = deep(directory.path, 'two', FEW)
     building.catch(() => {})
-    await until('it joins', joining)
+    await until('it joins', joining, { everyMs: OFTEN_MS })
     await given.daemon.kill()
     await given.daemon.start()
     expect(await readdir(tmp)).toEqual([])

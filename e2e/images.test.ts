@@ -80,11 +80,9 @@ await story('images that are built in steps', { pool: 2 }, (given) => {
       expect.stringContaining('No such file'),
       '',
     ])
-    const startedMs = performance.now()
     const again: string[] = []
     const found = await given.client.images.build(image, { onLog: (line) => again.push(line) })
     expect([found.id, again]).toEqual([built.id, []])
-    expect(performance.now() - startedMs).toBeLessThan(5_000)
     expect(await given.client.images.verify(built.id)).toEqual([])
   })
 

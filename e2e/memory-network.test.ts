@@ -130,7 +130,9 @@ await story('connections and saved memory', { pool: 1 }, (given) => {
   const expectClosed = async (sandbox: Sandbox) => {
     for (const name of ['tunnel', 'socks', 'full']) {
       const last = async () => (await told(sandbox, name)).at(-1)
-      await until(`${name} is closed`, async () => /Error|end/.test((await last()) ?? ''), 10_000)
+      await until(`${name} is closed`, async () => /Error|end/.test((await last()) ?? ''), {
+        patienceMs: 10_000,
+      })
     }
   }
   const expectOpen = async (sandbox: Sandbox, word: string) => {

@@ -4,7 +4,7 @@ import { Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
-import { until } from './harness/until.ts'
+import { OFTEN_MS, until } from './harness/until.ts'
 
 /** Counts, and tells on a port of its loopback how far it is. */
 const COUNTER = `
@@ -81,7 +81,7 @@ await story('the memory of sandboxes', { pool: 1 }, (given) => {
     const stands = async (): Promise<string> => (await sandbox.view()).state
     const killAt = async (moment: () => Promise<boolean>, work: Promise<unknown>) => {
       work.catch(() => {})
-      await until('the moment to kill it', moment)
+      await until('the moment to kill it', moment, { everyMs: OFTEN_MS })
       await daemon.kill()
       await daemon.start()
       expect(['running', 'paused']).toContain(await stands())

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Image, Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { story } from './harness/story.ts'
-import { until } from './harness/until.ts'
+import { OFTEN_MS, until } from './harness/until.ts'
 
 /** Holds so much that saving it takes a while, counts, and tells how far it is. */
 const COUNTER = `
@@ -69,7 +69,7 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
   }
   /** Kills the daemon at a moment of a piece of work, and starts the next one. */
   const strike = async (at: () => Promise<boolean>, work: Promise<unknown>) => {
-    await until('the moment to kill it', at)
+    await until('the moment to kill it', at, { everyMs: OFTEN_MS })
     await given.daemon.kill()
     await given.daemon.start()
     await work
@@ -170,7 +170,7 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
     for (const moment of [await starting(), await up(), saving]) {
       const preparing = prepare()
       preparing.catch(() => {})
-      await until('the moment to kill it', moment)
+      await until('the moment to kill it', moment, { everyMs: OFTEN_MS })
       await given.daemon.kill()
       await given.daemon.start()
       // A build's lines come over a connection that is lost, so its caller is told.

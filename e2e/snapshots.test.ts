@@ -4,7 +4,7 @@ import { Image, Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
-import { until } from './harness/until.ts'
+import { OFTEN_MS, until } from './harness/until.ts'
 
 const PREPARE = `set -e
 mkdir -p /work/deep; cd /work
@@ -88,7 +88,7 @@ await story('filesystem snapshots', { pool: 1 }, (given) => {
       const before = [await count('layers'), await count('images')] as const
       const taken = sandbox.snapshot({ kind: 'filesystem' })
       taken.catch(() => {})
-      await until(`the snapshot is ${moment}`, () => isThere(...before))
+      await until(`the snapshot is ${moment}`, () => isThere(...before), { everyMs: OFTEN_MS })
       await daemon.kill()
       await daemon.start()
       // The same request again gives the whole one, whatever the killed daemon had done of it.

@@ -81,7 +81,9 @@ export class Typist {
   /** Waits until this is shown behind what was waited for before. */
   async shows(wanted: RegExp): Promise<RegExpExecArray> {
     const unread = () => this.screen.slice(this.#read)
-    const found = await until('the screen', () => wanted.exec(unread()), PATIENCE_MS).catch(() => {
+    const found = await until('the screen', () => wanted.exec(unread()), {
+      patienceMs: PATIENCE_MS,
+    }).catch(() => {
       throw new Error(`not shown: ${wanted} in ${JSON.stringify(unread())}`)
     })
     this.#read += found.index + found[0].length
