@@ -54,7 +54,7 @@ export const CORE_LIMITS = {
   attemptsKept: 16,
   /** Share of a phase's time from which a worker that stopped by itself is said to have used it up. */
   timeoutShare: 0.9,
-  /** Endings over which the share of `episode_error` is taken, and how many pause the run. */
+  /** Endings over which the share of `episode_error` and `model_error` is taken, and how many pause the run. */
   pauseWindow: 50,
   pauseErrors: 25,
   /** Platform failures without a sandbox that came up between them that pause the run. */

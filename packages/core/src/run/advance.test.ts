@@ -542,6 +542,36 @@ test('half of the last 50 in episode_error pauses the run until it is resumed', 
   expect(script.count('acquire_sandbox')).toBe(acquired + 1)
 })
 
+test('half of the last 50 in model_error pauses the run as well: the others wait for the model', () => {
+  const script = scriptedRun({ concurrency: 1, retry: noRetry })
+  script.tell(worker)
+  script.put(100)
+  for (let i = 0; i < 50; i++) {
+    script.toAgent()
+    const kind = i === 7 ? 'threw' : 'model_failed'
+    const fails = i >= 25 || i === 7
+    reported(script, fails ? { kind, cause: ['away', 'no route'] } : undefined)
+    tornDown(script)
+  }
+  expect(script.run).toMatchObject({ status: 'paused', index: { counts: { queued: 50 } } })
+  expect(script.run.reason).toBe(
+    '26 of the last 50 episodes ended in episode_error or model_error, most of them because: away: no route',
+  )
+  expect(textOf(script.replayed())).toBe(textOf(script.run))
+})
+
+test('a run that is over does not say any more why it waited', () => {
+  const script = started()
+  script.tell({ type: 'tasks_closed' })
+  script.toAgent()
+  reported(script)
+  script.tell({ type: 'worker_lost', worker: 'w', cause: 'gone', died: false })
+  expect(script.run).toMatchObject({ status: 'waiting', reason: expect.any(String) })
+  tornDown(script)
+  script.tell({ type: 'results_recorded', through: 1 })
+  expect(script.run).toMatchObject({ status: 'finished', reason: null })
+})
+
 test('a streak of platform failures pauses the run; one node that dies does not', () => {
   const script = scriptedRun({ concurrency: 30, retry: noRetry })
   script.tell({ ...worker, slots: 30 })

@@ -13,9 +13,12 @@ export function reasonToPause(
   causes: readonly CauseCount[],
 ): string | undefined {
   if (watch.window.length === CORE_LIMITS.pauseWindow && watch.errors >= CORE_LIMITS.pauseErrors) {
-    const first = topCauses(causes).find(({ outcome }) => outcome === 'episode_error')
+    const met = ERRORS.filter((_, at) => watch.window.includes(at + 1))
+    const first = topCauses(causes).find(
+      ({ outcome, retried }) => !retried && met.some((each) => each === outcome),
+    )
     const mostly = first === undefined ? '' : `, most of them because: ${first.cause}`
-    return `${watch.errors} of the last ${CORE_LIMITS.pauseWindow} episodes ended in episode_error${mostly}`
+    return `${watch.errors} of the last ${CORE_LIMITS.pauseWindow} episodes ended in ${met.join(' or ')}${mostly}`
   }
   if (watch.streak >= CORE_LIMITS.platformStreak) {
     return `${watch.streak} attempts in a row failed by the platform, and no sandbox came up`
@@ -26,11 +29,14 @@ export function reasonToPause(
 /** Notes how an episode ended. One that was cancelled says nothing of what it would have come to. */
 export function noteEnding(watch: FailureWatch, outcome: Outcome): void {
   if (CANCELLED.has(outcome)) return
-  const error = outcome === 'episode_error' ? 1 : 0
-  watch.errors += error - (watch.window[watch.windowAt] ?? 0)
+  const error = ERRORS.findIndex((each) => each === outcome) + 1
+  watch.errors += Math.sign(error) - Math.sign(watch.window[watch.windowAt] ?? 0)
   watch.window[watch.windowAt] = error
   watch.windowAt = (watch.windowAt + 1) % CORE_LIMITS.pauseWindow
 }
+
+/** What the next episodes are likely to end in as well: the user's code is broken, or its model is away. */
+const ERRORS = ['episode_error', 'model_error'] as const satisfies Outcome[]
 
 const CANCELLED: ReadonlySet<Outcome> = new Set([
   'cancelled_user',

@@ -103,5 +103,7 @@ function finish(decision: Decision): void {
   const over =
     run.closed && run.live.size === 0 && run.hedges.size === 0 && run.unrecorded.size === 0
   if (!over || run.status === 'finished') return
-  emit(decision, { type: 'status_changed', status: 'finished', reason: run.reason })
+  // Why it was paused, or waited, is over with it.
+  const reason = run.status === 'cancelling' ? run.reason : null
+  emit(decision, { type: 'status_changed', status: 'finished', reason })
 }

@@ -220,7 +220,7 @@ export interface NodeGrant {
 
 /** What decides whether failures pause the run. */
 export interface FailureWatch {
-  /** The last endings, 1 for `episode_error`; a ring of `pauseWindow`. */
+  /** The last endings, 1 for `episode_error`, 2 for `model_error`, else 0; a ring of `pauseWindow`. */
   readonly window: number[]
   windowAt: number
   errors: number

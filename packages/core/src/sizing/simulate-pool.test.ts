@@ -58,6 +58,15 @@ test('what fails is tried again, and nothing is lost', () => {
   expect(found).toMatchObject({ episodes: 100, complete: 100, failed: 0 })
 })
 
+test('a model that fails more often than not is simulated to the end', () => {
+  const model = { latency: { kind: 'exponential', meanMs: 100 }, calls: 2, slots: 4 } as const
+  const found = simulatePool({
+    ...{ tasks: 200, concurrency: 8, agent: minute, model: { ...model, failures: 0.9 } },
+  })
+  expect(found).toMatchObject({ episodes: 200 })
+  expect(found.failed).toBeGreaterThan(100)
+})
+
 test('a cut ends a heavy-tailed batch sooner, and what it keeps is quicker and right more often', () => {
   const whole = groupSpec.parse({ size: 8 })
   const cut = groupSpec.parse({ size: 8, extra: 2, need: 6, cut: { after: 'p90' } })

@@ -128,11 +128,13 @@ function putTasks(setting: PoolSetting, { tell }: PoolWorld): void {
 }
 
 /** Until the run is over and its last batch is trained. Gives when the run was over. */
-function runOut({ tasks, group }: PoolSetting, { run, timeline }: PoolWorld): number {
+function runOut({ tasks, group }: PoolSetting, { run, timeline, tell }: PoolWorld): number {
   let left = tasks * (group ? group.size + group.extra : 1) * STEPS_PER_EPISODE
   let finishedMs: number | undefined
   while (timeline.step()) {
     if (run.status === 'finished') finishedMs ??= timeline.nowMs
+    // Where its model fails too often a real run is paused: here somebody is always there.
+    if (run.status === 'paused') tell({ type: 'resume' })
     if (--left === 0) break
   }
   if (finishedMs === undefined) throw new Error('the simulated run does not come to an end')

@@ -106,9 +106,20 @@ async function runGrader<Task>(
  */
 function reportOfThrown({ phase }: Lease, thrown: unknown, { failure }: ModelClock): WorkerReport {
   if (failure) return reportOfFailure(failure)
-  const isPlatforms =
-    thrown instanceof SandlotError && thrown.fault === 'platform' && thrown.code !== 'sandbox_lost'
-  return isPlatforms && phase === 'agent' ? { kind: 'aborted' } : reportOfFailure(thrown)
+  return isPlatforms(thrown) && phase === 'agent' ? { kind: 'aborted' } : reportOfFailure(thrown)
+}
+
+function isPlatforms(thrown: unknown): boolean {
+  try {
+    return (
+      thrown instanceof SandlotError &&
+      thrown.fault === 'platform' &&
+      thrown.code !== 'sandbox_lost'
+    )
+  } catch {
+    // It throws when it is looked at, as nothing of ours does.
+    return false
+  }
 }
 
 async function readJson(

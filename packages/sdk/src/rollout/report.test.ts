@@ -66,7 +66,12 @@ describe('what was thrown', () => {
       override readonly name = 'ModelError'
     }
     expect(reportOfFailure(new Foreign('m'))).toMatchObject({ kind: 'model_failed' })
-    expect(reportOfFailure(undefined)).toEqual({ kind: 'threw', cause: ['undefined'] })
+    expect(reportOfFailure(undefined)).toEqual({ kind: 'threw', cause: ['undefined was thrown'] })
+    const several = Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' })
+    expect(causesOf(several)).toEqual(['AggregateError: ECONNREFUSED'])
+    expect(causesOf({ status: 503, body: 'x'.repeat(9_999) })[0]).toMatch(
+      /^\{ status: 503, body: 'x{200}'\.\.\./,
+    )
   })
 
   test('may throw itself when it is looked at', () => {

@@ -1,4 +1,5 @@
 /** From what user code returned or threw to a worker's report. */
+import { inspect } from 'node:util'
 import { LIMITS, type WorkerReport } from '@sandlot/protocol'
 import { isModelError } from './model-error.ts'
 
@@ -123,11 +124,26 @@ const UNREADABLE = 'something was thrown that has no text'
 
 function textOfError(error: unknown): string {
   try {
-    return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    if (error instanceof Error) return `${error.name}: ${error.message || codeOf(error)}`
+    if (error === undefined || error === null) return `${error} was thrown`
+    return typeof error === 'object' || typeof error === 'function'
+      ? inspect(error, AS_TEXT)
+      : String(error)
   } catch {
     return UNREADABLE
   }
 }
+
+/** Where several addresses refuse a connection, the error that has them all says so by its code alone. */
+function codeOf(error: Error): string {
+  return 'code' in error ? String(error.code) : ''
+}
+
+/** Bounded, and without any code of what is shown. */
+const AS_TEXT = {
+  ...{ depth: 1, maxArrayLength: 10, maxStringLength: 200, breakLength: Number.POSITIVE_INFINITY },
+  customInspect: false,
+} as const
 
 function invalid(what: string, wanted: string): WorkerReport {
   return { kind: 'invalid', cause: [`${what}; ${wanted}`.slice(0, LIMITS.causeLength)] }
