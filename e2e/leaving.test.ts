@@ -63,6 +63,34 @@ await story('what episodes leave', { pool: 2 }, (given) => {
     expect(await Array.fromAsync(given.client.snapshots.list({ all: true }))).toEqual([])
   })
 
+  test('two hundred megabytes are taken out without so much memory, and one file as large is left out by name', async () => {
+    const fill = (name: string, count: number) =>
+      `head -c ${count}000000 /dev/zero | tr '\\0' ${name[0]} >/work/out/${name}`
+    const before = given.daemon.memory().nowBytes
+    const run = given.client.rollouts.map(
+      [{ id: 'large' }],
+      async ({ sandbox }) => {
+        const parts = ['a', 'b', 'c', 'd'].map((name) => fill(name, 50))
+        await sandbox.exec(['mkdir -p /work/out', ...parts, fill('whole', 200)].join(' && '))
+      },
+      {
+        ...{ from: given.image, grade: { run: async () => 1 }, artifacts: ['/work/out/*'] },
+        resources: { memory: '192MiB', disk: '512MiB' },
+      },
+    )
+    const [row] = (await run.wait()) as [ResultRow]
+    expect(row).toMatchObject({ outcome: 'graded', reward: 1 })
+    expect(given.daemon.memory().peakBytes - before).toBeLessThan(160 * 2 ** 20)
+    expect(row.artifacts.map(({ name }) => name).sort()).toEqual(
+      ['a', 'b', 'c', 'd'].map((name) => `/work/out/${name}`),
+    )
+    expect(row.leftOut).toEqual([expect.stringMatching(/^\/work\/out\/whole: it has 190.7 MiB/)])
+    const bytes = Buffer.from(await run.artifact(row, '/work/out/b'))
+    expect([bytes.length, bytes.every((byte) => byte === 98)]).toEqual([50_000_000, true])
+    expect(row.phases.teardownMs).toBeLessThan(30_000)
+    await run.delete()
+  })
+
   test('a daemon that is killed while files are taken out keeps each once, and gives one result', async () => {
     const run = given.client.rollouts.map(
       Array.from({ length: 6 }, (_, n) => ({ id: `t${n}` })),

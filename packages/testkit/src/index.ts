@@ -9,4 +9,10 @@ export { OciRegistry, type OciRegistryImage } from './oci-registry.ts'
 export { type OrphanPlan, orphanSandboxes } from './orphan-sandboxes.ts'
 export { type TarMember, tarArchive, tarMember } from './tar-archive.ts'
 export { temporaryDirectory } from './temporary-directory.ts'
-export { bareImage, linkTestImages, openTestImages, pythonImage } from './test-images.ts'
+export {
+  bareImage,
+  editorsImage,
+  linkTestImages,
+  openTestImages,
+  pythonImage,
+} from './test-images.ts'

@@ -63,6 +63,11 @@ export async function pythonImage(signal?: AbortSignal): Promise<Image> {
   return await debianImage(['python3'], signal)
 }
 
+/** Debian bookworm with Python, and with what asks for a person: `sudo`, editors, a pager. */
+export async function editorsImage(signal?: AbortSignal): Promise<Image> {
+  return await debianImage(['less', 'nano', 'python3', 'sudo', 'vim-tiny'], signal)
+}
+
 /** Debian bookworm alone. */
 export async function bareImage(signal?: AbortSignal): Promise<Image> {
   return await debianImage([], signal)
