@@ -21,14 +21,18 @@ export function applyStatus(run: Run, event: EventOf<'status_changed'>, effects:
   effects?.push({ type: 'status_changed', status, reason })
 }
 
-/** No connection outlived the coordinator: every worker has a lease's life to come back. */
+/**
+ * No connection outlived the coordinator, which says nothing of the workers: each has a lease's life to come back. One whose connection
+ * was gone before has no longer than it had then.
+ */
 export function applyRecovered(run: Run, event: EventOf<'recovered'>): void {
   run.downMs += event.downMs
   if (run.stoodSinceMs === null) run.stoodMs += event.downMs
   const goneAtMs = event.atMs - event.downMs
   for (const worker of run.workers.values()) {
     if (worker.detachedAtMs !== null) worker.lagMs += Math.max(0, goneAtMs - worker.detachedAtMs)
-    detachWorker(run, worker, event.atMs, CORE_LIMITS.leaseMs)
+    const graceMs = worker.detachedAtMs === null ? CORE_LIMITS.leaseMs : worker.graceMs
+    detachWorker(run, worker, event.atMs, graceMs)
   }
 }
 

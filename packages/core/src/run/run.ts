@@ -205,6 +205,8 @@ export interface Worker {
   readonly leases: Set<Episode>
   /** null while it is attached. */
   detachedAtMs: number | null
+  /** How long it has to come back, from there on. */
+  graceMs: number
   renewedAtMs: number
   /** All the time its event loop or its connection took from its leases. */
   lagMs: number

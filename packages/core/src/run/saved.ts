@@ -1,4 +1,5 @@
 import { type Group, newGroup } from '../group/group.ts'
+import { CORE_LIMITS } from '../limits.ts'
 import { createKeyTable } from '../order/key-table.ts'
 import { emptyTotals } from '../report/totals.ts'
 import { newEpisode } from './apply-tasks.ts'
@@ -103,9 +104,7 @@ export function loadRun(saved: SavedRun): Run {
     hedges: new Map((hedges ?? []).map((saved) => [saved.index, loadAttempt(saved)])),
     groups: new Map((policy.group ? groups : []).map((group) => [group.name, loadGroup(group)])),
     groupsOver: createKeyTable(groupsOver),
-    workers: new Map(
-      workers.map((worker) => [worker.name, { ...worker, leases: new Set(), dueAt: -1 }]),
-    ),
+    workers: new Map(workers.map((worker) => [worker.name, loadWorker(worker)])),
     nodes: new Map(nodes),
     unrecorded: new Map(unrecorded),
     index: emptyIndex(),
@@ -132,6 +131,11 @@ function saveAttempt(episode: Episode): SavedEpisode {
 function loadAttempt(saved: SavedEpisode): Episode {
   const { made = saved.attempt, own = null } = saved
   return { ...saved, made, own, peers: null, sinceMs: 0, orderAt: -1, dueAt: -1, straggleAt: -1 }
+}
+
+function loadWorker(saved: SavedRun['workers'][number]): Worker {
+  const { graceMs = CORE_LIMITS.leaseMs } = saved
+  return { ...saved, graceMs, leases: new Set(), dueAt: -1 }
 }
 
 function loadGroup(saved: SavedRun['groups'][number]): Group {

@@ -22,6 +22,7 @@ export function applyWorkerDetached(run: Run, event: EventOf<'worker_detached'>)
 /** From now on its connection is gone, and what that takes is not its leases' time. */
 export function detachWorker(run: Run, worker: Worker, atMs: number, graceMs: number): void {
   worker.detachedAtMs = atMs
+  worker.graceMs = graceMs
   setDue(run, worker, atMs + graceMs)
   updateFree(run, worker)
 }
@@ -65,6 +66,7 @@ function newWorker(name: string, atMs: number): Worker {
     slots: 0,
     leases: new Set(),
     detachedAtMs: null,
+    graceMs: CORE_LIMITS.leaseMs,
     renewedAtMs: atMs,
     lagMs: 0,
     dueMs: atMs,

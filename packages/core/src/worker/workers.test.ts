@@ -42,6 +42,30 @@ test('a worker that is back within the grace keeps its leases, and is given a le
   expect(script.row()).toMatchObject({ outcome: 'graded', reward: 1, attempt: 1 })
 })
 
+test('one whose connection was gone before the coordinator died has only its grace again, however often that dies', () => {
+  const { script } = atWork()
+  script.tell({ type: 'worker_detached', worker: 'w' })
+  for (let restarts = 0; restarts < 2; restarts++) {
+    script.tell({ type: 'recovered', recordedThrough: 0 })
+    script.passInSilence(CORE_LIMITS.reconnectMs - 500)
+    expect(script.run.workers.size).toBe(1)
+  }
+  script.passInSilence(500)
+  expect(script.run.workers.size).toBe(0)
+  expect(textOf(script.replayed())).toBe(textOf(script.run))
+})
+
+test('one that is lost with the coordinator has a lease’s life, also when that dies once more', () => {
+  const { script } = atWork()
+  script.tell({ type: 'recovered', recordedThrough: 0 })
+  script.passInSilence(CORE_LIMITS.reconnectMs)
+  script.tell({ type: 'recovered', recordedThrough: 0 })
+  script.passInSilence(CORE_LIMITS.leaseMs - 500)
+  expect(script.run.workers.size).toBe(1)
+  script.passInSilence(500)
+  expect(script.run.workers.size).toBe(0)
+})
+
 test('after a restart of the coordinator a worker has a lease’s life to come back', () => {
   const { script, lease } = atWork()
   script.tell({ type: 'recovered', recordedThrough: 0 })
