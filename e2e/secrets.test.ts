@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { issueFor, makeAuthority } from '@sandlot/runtime'
 import type { NetworkLogEntry, Sandbox } from 'sandlot'
 import { afterAll, expect, test } from 'vitest'
+import type * as handlers from './harness/handlers.ts'
 import { python } from './harness/shells.ts'
 import { story } from './harness/story.ts'
 
@@ -131,6 +132,25 @@ await story('secrets of a sandbox', { pool: 1, environment }, (at) => {
     expect(log.map(({ kind }) => kind)).toEqual([
       ...['policy', 'opened', 'closed', 'opened', 'closed', 'policy', 'refused', 'refused'],
     ])
+  })
+
+  test('a function and a single task have their own', async () => {
+    await at.client.secrets.set('key', VALUE)
+    seen.length = 0
+    const asksWithKey = at.client.fn<typeof handlers, 'asksWithKey'>(
+      new URL('./harness/handlers.ts', import.meta.url),
+      { export: 'asksWithKey', env: PROXIED, network, secrets },
+    )
+    expect(await asksWithKey.remote(`https://${secure}/`)).toBe('sandlot-secret- thanks\n')
+    const use = { API_KEY: { from: 'key', hosts: [plain as string] } }
+    const run = at.client.rollouts.program([{ id: 'own' }, { id: 'none' }], {
+      ...{ from: at.image, command: ask(`http://${plain}/`), network: { agent: network } },
+      env: PROXIED,
+      each: ({ id }) => (id === 'own' ? { network: { agent: network }, secrets: use } : {}),
+    })
+    await run.wait()
+    const keys = seen.map(({ authorization }) => authorization).sort()
+    expect(keys).toEqual(Array(3).fill(`Bearer ${VALUE}`))
   })
 
   test('TLS in a tunnel for another name than the tunnel’s is cut off, and told', async () => {

@@ -46,6 +46,11 @@ function addFunction(start: Command): void {
       collect,
     )
     .option(
+      '--function-secret <VARIABLE=NAME@HOST[,HOST]>',
+      'a secret for their requests to these hosts; the function sees a placeholder (again for more)',
+      collect,
+    )
+    .option(
       '--grade-function <FILE#EXPORT>',
       'with --function: grade by a function, in the same containers',
     )
@@ -86,6 +91,11 @@ export function addWhat(start: Command): void {
     .option('--model <url>', 'a model that the episode finds at $SANDLOT_MODEL_URL')
     .option('--allow <host>', 'a host that set-up and episode may reach (again for more)', collect)
     .option('--packages', 'let set-up and episode reach the package mirrors of the machine')
+    .option(
+      '--secret <VARIABLE=NAME@HOST[,HOST]>',
+      'a secret for requests to these hosts; commands see a placeholder (again for more)',
+      collect,
+    )
     .option('--open-network', 'sandboxes reach every public address, by interfaces of their own')
     .option('--gpu <gpu>', 'GPUs of each sandbox: MODEL, any, N, or MODEL:N')
 }

@@ -6,6 +6,7 @@ import { LIMITS } from './limits.ts'
 import { networkPolicy } from './network.ts'
 import { deadlineOf, durationOf } from './quantity.ts'
 import { resources } from './resources.ts'
+import { secretUses } from './secret.ts'
 import { startPoint } from './start-point.ts'
 import { wholeText } from './whole-text.ts'
 
@@ -37,6 +38,8 @@ export const functionSpec = z
     env: environment.optional(),
     /** What it may reach. Default: nothing. */
     network: networkPolicy.optional(),
+    /** What is put into requests of its containers on their way out, and never enters them. */
+    secrets: secretUses.optional(),
     /** What one input may take. Default 5 minutes. */
     timeout: deadlineOf(1, '5 minutes').optional(),
     /** Inputs that one container works on at once. Default 1. */

@@ -5,6 +5,7 @@ import { LIMITS } from './limits.ts'
 import { phaseNetwork } from './network.ts'
 import { elsewhereFields, programSteps, STEP_REWARDS } from './program-step.ts'
 import { resources } from './resources.ts'
+import { secretUses } from './secret.ts'
 import { startPoint } from './start-point.ts'
 import { timeouts } from './timeouts.ts'
 import { wholeText } from './whole-text.ts'
@@ -47,6 +48,8 @@ export const taskPut = z
     resources: resources.optional(),
     /** As a whole: a phase that it doesn't name reaches nothing. */
     network: phaseNetwork.optional(),
+    /** As a whole, for hosts that its own `network` allows. */
+    secrets: secretUses.optional(),
     /** Of a run of programs. */
     program: ownProgram.optional(),
     /** Of a run that grades by command. */
@@ -57,6 +60,10 @@ export const taskPut = z
     (task) => (task.json === undefined) !== (task.blob === undefined),
     'a task has either json or blob',
   )
+  .refine(({ secrets, network }) => secrets === undefined || network !== undefined, {
+    path: ['secrets'],
+    message: 'a task with secrets of its own says in network too which hosts it may reach',
+  })
 export type TaskPutInput = z.input<typeof taskPut>
 export type TaskPut = z.output<typeof taskPut>
 

@@ -217,7 +217,7 @@ function handlersOf(
     ...blobHandlers(engine, holdings),
     ...runHandlers(given.coordinator, startPoints, given.secrets),
     ...usageHandlers(node, systemClock),
-    ...queueHandlers(given.queues, startPoints),
+    ...queueHandlers(given.queues, startPoints, given.secrets),
   }
 }
 

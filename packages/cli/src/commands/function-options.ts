@@ -15,6 +15,7 @@ import type {
 import { Mistake } from '../failure.ts'
 import { fromOf, type StartRunOptions, sharedOptions, verdictOf } from './program-options.ts'
 import type { ProgramTask } from './program-tasks.ts'
+import { secretsOf } from './secrets.ts'
 
 type Options = Omit<FunctionRunOptions<unknown>, 'key' | 'each'>
 
@@ -27,7 +28,14 @@ export function functionOptions(
   tasks: readonly ProgramTask[],
   options: StartRunOptions,
 ): { readonly episode: EpisodeInContainers<unknown>; readonly run: Options } {
-  const { function: named = '', gradeFunction, gradeIn, grade, functionAllow } = options
+  const {
+    function: named = '',
+    gradeFunction,
+    gradeIn,
+    grade,
+    functionAllow,
+    functionSecret,
+  } = options
   const wrong = OF_PROGRAMS.find((name) => options[name] !== undefined)
   if (wrong !== undefined && !(wrong === 'reward' && grade !== undefined)) {
     throw new Mistake(
@@ -39,7 +47,10 @@ export function functionOptions(
     throw new Mistake('both --grade and --grade-function', 'name one of them')
   }
   const shared = sharedOptions(options)
-  const network = functionAllow ? { network: { allow: [...functionAllow] } } : {}
+  const reaching = {
+    ...(functionAllow ? { network: { allow: [...functionAllow] } } : {}),
+    ...secretsOf(functionSecret, '--function-secret'),
+  }
   const place = gradeIn === undefined ? {} : { in: gradeIn }
   const graded =
     gradeFunction === undefined
@@ -47,7 +58,7 @@ export function functionOptions(
       : { grade: { run: grader(client, gradeFunction, '--grade-function'), ...place } }
   return {
     episode: client.fn<(context: EpisodeContext<unknown>) => EpisodeResult, string>(
-      ...moduleOf(named, '--function', network),
+      ...moduleOf(named, '--function', reaching),
     ),
     run: { ...withoutTasks(shared), from: fromOf(tasks, options), ...graded },
   }

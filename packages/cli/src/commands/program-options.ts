@@ -9,6 +9,7 @@ import { networkChoiceOf } from './machine-options.ts'
 import { given, pairs } from './options.ts'
 import type { ProgramTask } from './program-tasks.ts'
 import { type ResourceOptions, resourcesOf } from './resource-options.ts'
+import { secretsOf } from './secrets.ts'
 
 export interface StartRunOptions extends FolderOptions, ResourceOptions {
   /** Folders of tasks in Harbor's format, in place of a file. */
@@ -20,6 +21,7 @@ export interface StartRunOptions extends FolderOptions, ResourceOptions {
   /** `FILE#EXPORT`: the episode, in place of a command. */
   readonly function?: string
   readonly functionAllow?: readonly string[]
+  readonly functionSecret?: readonly string[]
   readonly gradeFunction?: string
   readonly reward?: string
   readonly grade?: string
@@ -37,6 +39,7 @@ export interface StartRunOptions extends FolderOptions, ResourceOptions {
   readonly allow?: readonly string[]
   readonly packages?: boolean
   readonly openNetwork?: boolean
+  readonly secret?: readonly string[]
   readonly artifact?: readonly string[]
   readonly keep?: 'on-failure' | 'always' | number
   readonly retain?: string
@@ -115,6 +118,7 @@ export function sharedOptions(options: StartRunOptions): SharedOptions {
     ...(Object.keys(env).length > 0 ? { env } : {}),
     ...(options.model === undefined ? {} : { model: { url: options.model } }),
     ...networkOf(options),
+    ...secretsOf(options.secret),
     ...(options.group === undefined ? {} : { group: { size: options.group } }),
     ...(options.tag ? { tags: pairs(options.tag, '--tag') } : {}),
     key: ({ key }) => key,

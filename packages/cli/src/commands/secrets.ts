@@ -41,16 +41,19 @@ export async function deleteSecretCommand(name: string): Promise<void> {
 }
 
 /** `API_KEY=openai@api.example.org,*.example.com`: TLS with these hosts is taken part in, unless a port of plain HTTP is named. */
-export function secretsOf(texts: readonly string[] = []): { secrets?: SecretUsesInput } {
+export function secretsOf(
+  texts: readonly string[] = [],
+  option = '--secret',
+): { secrets?: SecretUsesInput } {
   if (texts.length === 0) return {}
-  return { secrets: Object.fromEntries(texts.map(secretOf)) }
+  return { secrets: Object.fromEntries(texts.map((text) => secretOf(text, option))) }
 }
 
-function secretOf(text: string): [string, SecretUsesInput[string]] {
+function secretOf(text: string, option: string): [string, SecretUsesInput[string]] {
   const [, variable, from, named] = /^([^=]+)=([^@]+)@(.+)$/.exec(text) ?? []
   if (variable === undefined || from === undefined || named === undefined) {
-    throw new SandlotError('invalid_request', `--secret: ${JSON.stringify(text)} is none`, {
-      hint: 'Write it as --secret API_KEY=NAME@api.example.org, where NAME is one that `sandlot secrets list` shows.',
+    throw new SandlotError('invalid_request', `${option}: ${JSON.stringify(text)} is none`, {
+      hint: `Write it as ${option} API_KEY=NAME@api.example.org, where NAME is one that \`sandlot secrets list\` shows.`,
     })
   }
   const hosts = named.split(',')

@@ -1,4 +1,9 @@
-import type { NetworkPolicy, ResourcesInput, TaskRetryInput } from '@sandlot/protocol'
+import type {
+  FunctionSpecInput,
+  NetworkPolicy,
+  ResourcesInput,
+  TaskRetryInput,
+} from '@sandlot/protocol'
 import type { Waiting } from '../connection/context.ts'
 import type { LogOptions } from '../connection/logged-work.ts'
 import type { ImageLike } from '../image/resolve.ts'
@@ -55,6 +60,8 @@ export interface FunctionOptions<Name extends string = string> extends LogOption
   readonly env?: Readonly<Record<string, string>>
   /** What it may reach. Default: nothing. */
   readonly network?: NetworkPolicy
+  /** What is put into its requests on their way out: `{ API_KEY: { from: 'openai', hosts: ['api.example.org'], tls: 'terminate' } }`. */
+  readonly secrets?: FunctionSpecInput['secrets']
   /** What one input may take. Default 5 minutes. */
   readonly timeout?: string | number
   /**

@@ -22,7 +22,17 @@ const AHEAD_DEFAULT = 2_000
 const LABEL_CHARS = 60
 
 const OPTIONS = [
-  ...['export', 'from', 'resources', 'env', 'network', 'timeout', 'retry', 'concurrency'],
+  ...[
+    'export',
+    'from',
+    'resources',
+    'env',
+    'network',
+    'secrets',
+    'timeout',
+    'retry',
+    'concurrency',
+  ],
   ...['containers', 'idle', 'onPrint', 'onLog', 'onDetail', 'signal'],
 ] as (keyof FunctionOptions & string)[]
 
@@ -133,6 +143,7 @@ export class RemoteFunction<Input, Output> {
       'resources',
       'env',
       'network',
+      'secrets',
       'concurrency',
       'containers',
       'idle',
@@ -199,7 +210,7 @@ export class RemoteFunction<Input, Output> {
 
   async #upload({ code, label, name }: Bundle & Pick<Exported, 'name'>) {
     const { from, onLog, onDetail, signal } = this.#options
-    const { resources, env, network, concurrency } = this.#options
+    const { resources, env, network, secrets, concurrency } = this.#options
     const bundle = await putBytes(this.#context, code)
     const building = {
       ...(onLog ? { onLog } : {}),
@@ -213,6 +224,7 @@ export class RemoteFunction<Input, Output> {
       ...(resources ? { resources } : {}),
       ...(env ? { env: { ...env } } : {}),
       ...(network ? { network } : {}),
+      ...(secrets ? { secrets } : {}),
       ...(concurrency === undefined ? {} : { concurrency }),
     }
   }

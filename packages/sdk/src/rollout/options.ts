@@ -139,7 +139,7 @@ export interface RunOptions<Task> {
 }
 
 /** What a task's sandboxes are made of, and how long they have. */
-export type OwnStart = Pick<TaskOptions, 'from' | 'timeout' | 'resources' | 'network'>
+export type OwnStart = Pick<TaskOptions, 'from' | 'timeout' | 'resources' | 'network' | 'secrets'>
 
 export interface MapOptions<Task> extends RunOptions<Task> {
   /** What a task has of its own in the place of what the run has. */

@@ -17,7 +17,7 @@ import type { TaskNaming } from './task-put.ts'
 
 export type OwnTerms = Pick<
   TaskPutInput,
-  'from' | 'timeout' | 'resources' | 'network' | 'program' | 'grade' | 'quarantine'
+  'from' | 'timeout' | 'resources' | 'network' | 'secrets' | 'program' | 'grade' | 'quarantine'
 >
 
 type OwnTermsOf = (own: TaskOptions, waiting: Waiting) => Promise<OwnTerms>
@@ -40,7 +40,7 @@ function ownTerms(
 
   return async (own, waiting) => {
     refuseUnknown(own, OPTIONS)
-    const { from, timeout, resources, network, command, grade, quarantine } = own
+    const { from, timeout, resources, network, secrets, command, grade, quarantine } = own
     const { env, files, cwd, user, steps, rewards } = own
     const program = {
       ...(await ownCommand(context, { run: command, env, files, cwd, user }, waiting)),
@@ -52,6 +52,7 @@ function ownTerms(
       ...(timeout === undefined ? {} : { timeout }),
       ...(resources === undefined ? {} : { resources }),
       ...(network === undefined ? {} : { network }),
+      ...(secrets === undefined ? {} : { secrets }),
       ...(Object.keys(program).length > 0 ? { program } : {}),
       ...(grade === undefined ? {} : { grade: await ownGrade(grade, { context, start, waiting }) }),
       ...(quarantine === undefined ? {} : { quarantine }),
@@ -75,7 +76,7 @@ export function programNaming<Task>(
 }
 
 const OPTIONS = [
-  ...(['from', 'timeout', 'resources', 'network', 'command'] as const),
+  ...(['from', 'timeout', 'resources', 'network', 'secrets', 'command'] as const),
   ...(['env', 'files', 'cwd', 'user', 'grade', 'quarantine', 'steps', 'rewards'] as const),
 ]
 

@@ -10,6 +10,8 @@ export interface TaskOptions {
   readonly resources?: ResourcesInput
   /** Of every phase: none of the run's is left. */
   readonly network?: RunCreateInput['network']
+  /** None of the run's is left; `network` beside it allows their hosts. */
+  readonly secrets?: RunCreateInput['secrets']
   readonly command?: string | readonly string[]
   /** For its program alone; its grader doesn't see it. */
   readonly env?: Record<string, string>

@@ -20,7 +20,7 @@ import type { CommandGrade, Specification } from './specification.ts'
 export interface Terms
   extends Pick<
     Specification,
-    'image' | 'memory' | 'resources' | 'network' | 'env' | 'workdir' | 'user'
+    'image' | 'memory' | 'resources' | 'network' | 'secrets' | 'env' | 'workdir' | 'user'
   > {
   readonly grade: RunGrade | Exclude<Specification['grade'], CommandGrade>
   readonly program?: RunProgram
@@ -35,7 +35,7 @@ export type RunGrade = CommandGrade & Pick<OwnGrade, 'from' | 'pass'>
 export type RunProgram = ProgramSpec & Pick<OwnProgram, 'steps' | 'rewards'>
 
 /** What of them is the task's own, complete in itself. Stored with the task. */
-interface Own extends Partial<Pick<Terms, 'resources' | 'network' | 'quarantine'>> {
+interface Own extends Partial<Pick<Terms, 'resources' | 'network' | 'secrets' | 'quarantine'>> {
   readonly start?: OwnStartPoint
   readonly program?: OwnProgram
   readonly grade?: OwnGrade
@@ -64,14 +64,15 @@ export async function taskTermsOf(
   task: TaskRequest,
   imageDigest: (image: string) => Promise<string | undefined>,
 ): Promise<TaskTerms | undefined> {
-  const { program, grade, timeout, resources, network, start, quarantine } = task
-  if (!(program || grade || timeout || resources || network || start || quarantine))
+  const { program, grade, timeout, resources, network, secrets, start, quarantine } = task
+  if (!(program || grade || timeout || resources || network || secrets || start || quarantine))
     return undefined
   refuseNeedless(specification, task)
   const byDigest = await digestsOf(task, imageDigest)
   const own = {
     ...(await ownStart(specification, task, imageDigest)),
     ...(network ? { network } : {}),
+    ...(secrets ? { secrets } : {}),
     ...(program ? { program } : {}),
     ...(grade ? { grade } : {}),
     ...(quarantine ? { quarantine } : {}),
@@ -130,13 +131,15 @@ function ownTimes(
 /** The terms of an episode. `stored`: what its task has of its own, as text. */
 export function termsOf(specification: Specification, stored: string | null): Terms {
   if (stored === null) return specification
-  const { start, resources, network, program, grade, quarantine } = JSON.parse(stored) as Own
+  const own = JSON.parse(stored) as Own
+  const { start, resources, network, secrets, program, grade, quarantine } = own
   const { program: runs, grade: grades } = specification
   const { memory: _, ...more } = specification
   return {
     ...(start ? { ...more, ...start } : specification),
     ...(resources ? { resources } : {}),
     ...(network ? { network } : {}),
+    ...(secrets ? { secrets } : {}),
     ...(runs ? { program: withOwn<RunProgram>(runs, program) } : {}),
     grade: grades?.kind === 'command' ? withOwn<RunGrade>(grades, grade) : grades,
     ...(quarantine ? { quarantine } : {}),
@@ -205,13 +208,16 @@ function withOwnResources(
   return completeResources({ ...(follows ? rest : runs), ...defined(own) })
 }
 
-function refuseNeedless({ program, grade }: Specification, task: TaskRequest): void {
+function refuseNeedless({ program, grade, env }: Specification, task: TaskRequest): void {
+  const shadowed = Object.keys(task.secrets ?? {}).find((variable) => Object.hasOwn(env, variable))
   const wrong =
     task.program && !program
       ? 'a program, and the run has none: it is run by workers'
       : (task.grade || task.program?.steps) && grade?.kind !== 'command'
         ? `${task.grade ? 'a grade of its own' : 'steps'}, and the run has no grade command`
-        : undefined
+        : shadowed !== undefined
+          ? `a secret in ${shadowed}, which the run sets in its env`
+          : undefined
   if (wrong === undefined) return
   throw new SandlotError('invalid_request', `the task ${shown(task)} has ${wrong}`)
 }

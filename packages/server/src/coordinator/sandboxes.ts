@@ -65,7 +65,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           ...(terms.workdir === null ? {} : { workdir: terms.workdir }),
           ...(terms.user === null ? {} : { user: terms.user }),
           network: terms.network,
-          ...(specification.secrets ? { secrets: specification.secrets } : {}),
+          ...(terms.secrets ? { secrets: terms.secrets } : {}),
           ...(terms.program?.model ? { model: terms.program.model.url } : {}),
           phase: specification.setup.length > 0 ? 'setup' : 'agent',
           // The rest is for the creation: one that waits for room in vain is told so before its time is up.

@@ -12,6 +12,7 @@ export function functionOf(spec: FunctionSpec, image: string | null): FunctionRe
     resources: completeResources({ memory: memoryOf(resources), ...resources }),
     timeoutMs: spec.timeout ?? FUNCTION_LIMITS.timeoutMs,
     concurrency: spec.concurrency ?? 1,
+    ...(spec.secrets ? { secrets: spec.secrets } : {}),
   }
 }
 

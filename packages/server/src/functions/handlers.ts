@@ -1,6 +1,7 @@
 import { queueName, SandlotError } from '@sandlot/protocol'
 import type { Handlers } from '../http/call.ts'
 import { pageOf } from '../http/page.ts'
+import type { Secrets } from '../secrets/secrets.ts'
 import type { StartPoints } from '../start-points.ts'
 import type { Queues } from './queues.ts'
 
@@ -18,11 +19,13 @@ type QueueRoutes =
 export function queueHandlers(
   queues: Queues,
   startPoints: StartPoints,
+  secrets: Secrets,
 ): Pick<Handlers, QueueRoutes> {
   return {
     putQueue: async ({ caller, params, body }) => {
       const name = queueName.safeParse(params.name)
       if (!name.success) throw notAName(params.name)
+      if (body.function) await secrets.checkFunction(caller.project, body.function)
       const from = body.function?.from
       const image = from === undefined ? null : await startPoints.image(caller.project, from)
       return await queues.put(caller.project, name.data, body, image)

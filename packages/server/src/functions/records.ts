@@ -4,6 +4,7 @@ import {
   networkPolicy,
   QUEUE_KINDS,
   queueResult,
+  secretUses,
   taskError,
 } from '@sandlot/protocol'
 import { z } from 'zod'
@@ -18,6 +19,7 @@ export const functionRecord = z.object({
   resources: completeResourcesSchema,
   env: z.record(z.string(), z.string()),
   network: networkPolicy,
+  secrets: secretUses.exactOptional(),
   timeoutMs: z.number(),
   concurrency: z.number(),
 })

@@ -42,6 +42,7 @@ export function sandboxContainers(options: SandboxContainersOptions): ContainerS
           tags,
           hostname: 'function',
           network: { agent: definition.network },
+          ...(definition.secrets ? { secrets: definition.secrets } : {}),
           ...(reachesApi ? { reachesApi } : {}),
           waitMs: FUNCTION_LIMITS.roomMs,
         },

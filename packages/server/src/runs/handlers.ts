@@ -35,6 +35,7 @@ export function runHandlers(
     createRun: async ({ caller, body }) => {
       const { network = {}, env } = body
       await secrets.check(caller.project, body.secrets, { network, ...defined({ env }) })
+      if (body.function) await secrets.checkFunction(caller.project, body.function)
       using start = await startPoints.resolve(caller.project, body.from)
       const { image: from, checkpoint, coldInstead, onRestore, ...rest } = startOf(start, body)
       const memory = defined({ checkpoint, coldInstead, onRestore })
@@ -68,6 +69,9 @@ export function runHandlers(
       const tasks: TaskRequest[] = []
       const images = graderImages((from) => startPoints.image(caller.project, from))
       for (const { from, ...given } of body.tasks) {
+        const { network = {}, program } = given
+        const env = program?.env
+        await secrets.check(caller.project, given.secrets, { network, ...defined({ env }) })
         const task = await images(given)
         if (from === undefined) {
           tasks.push(task)

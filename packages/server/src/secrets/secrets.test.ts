@@ -58,6 +58,41 @@ async function ask(at: TestDaemon, id: string, to: string, key: string): Promise
   return String(answer)
 }
 
+test('functions and single tasks use them by the same rules', async () => {
+  await using at = await startTestDaemon()
+  await keep(at, 'openai')
+  const network = { allow: ['a.example'] }
+  const using = (from: string, hosts = ['a.example:80']) => ({ API_KEY: { from, hosts } })
+  const bundle = `sha256:${'0'.repeat(64)}`
+  const put = async (more: object) => {
+    const json = { kind: 'tasks', function: { bundle, export: 'a', label: 'a', ...more } }
+    return await at.ask('PUT', '/v1/queues/q', { json })
+  }
+  expect(await put({ network, secrets: using('other') })).toMatchObject({ code: 'secret_unknown' })
+  for (const [more, why] of [
+    [{ secrets: using('openai') }, 'body.function.secrets.API_KEY.hosts: '],
+    [{ network, secrets: using('openai'), env: { API_KEY: 'x' } }, 'body.function.env has this'],
+  ] as const) {
+    const refused = await put(more)
+    expect([refused.code, refused.text]).toEqual(['invalid_request', expect.stringContaining(why)])
+  }
+  const env = { TAKEN: 'x' }
+  const run = { name: 'r', kind: 'worker', from: await at.image(), concurrency: 1, env }
+  expect((await at.ask('POST', '/v1/runs', { json: run })).status).toBe(200)
+  const give = async (more: object) =>
+    await at.ask('POST', '/v1/runs/r/tasks', {
+      json: { tasks: [{ key: 'a', json: '1', ...more }] },
+    })
+  const agent = { agent: network }
+  expect((await give({ secrets: using('openai') })).text).toContain('says in network too')
+  expect(await give({ network: agent, secrets: using('other') })).toMatchObject({
+    code: 'secret_unknown',
+  })
+  const taken = { TAKEN: using('openai').API_KEY }
+  expect((await give({ network: agent, secrets: taken })).text).toContain('a secret in TAKEN')
+  expect(await give({ network: agent, secrets: using('openai') })).toMatchObject({ status: 200 })
+})
+
 test('a secret is kept, listed by its name alone, and forgotten', async () => {
   await using at = await startTestDaemon()
   const kept = await keep(at, 'openai')

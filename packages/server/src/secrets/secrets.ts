@@ -1,5 +1,6 @@
 import type { Engine } from '@sandlot/engine'
 import {
+  type FunctionSpec,
   LIMITS,
   NETWORK_PHASES,
   type PhaseNetwork,
@@ -80,21 +81,27 @@ export class Secrets {
   async check(
     project: string,
     uses: SecretUses | undefined,
-    given: { readonly network: PhaseNetwork; readonly env?: Readonly<Record<string, string>> },
+    given: {
+      readonly network: PhaseNetwork
+      readonly env?: Readonly<Record<string, string>>
+      /** Where they stand in the request. Default: its body. */
+      readonly at?: string
+    },
   ): Promise<void> {
+    const { at = 'body' } = given
     // A real interface passes no relay that could put anything in.
     const policies = NETWORK_PHASES.map((phase) => given.network[phase])
       .filter((policy) => policy !== undefined && policy !== 'open')
       .map((policy) => compilePolicy(policy, []))
     for (const [variable, { from, hosts }] of Object.entries(uses ?? {})) {
       if (given.env && Object.hasOwn(given.env, variable)) {
-        throw wrong(`body.secrets.${variable}: body.env has this variable too`)
+        throw wrong(`${at}.secrets.${variable}: ${at}.env has this variable too`)
       }
       for (const text of hosts) {
         const target = representative(text)
         if (target && policies.some((policy) => policy.decide(target))) continue
         throw wrong(
-          `body.secrets.${variable}.hosts: ${JSON.stringify(text)} is not allowed by the network policy`,
+          `${at}.secrets.${variable}.hosts: ${JSON.stringify(text)} is not allowed by the network policy`,
           `A secret opens no way out: name the host in network, too, as { allow: [${JSON.stringify(text)}] }.`,
         )
       }
@@ -122,6 +129,15 @@ export class Secrets {
     } catch {
       return false
     }
+  }
+
+  /** The same for those of a function's containers. */
+  async checkFunction(
+    project: string,
+    { secrets, network = 'none', env }: Pick<FunctionSpec, 'secrets' | 'network' | 'env'>,
+  ): Promise<void> {
+    const at = 'body.function'
+    await this.check(project, secrets, { at, network: { agent: network }, ...(env ? { env } : {}) })
   }
 
   /** As the relay of a sandbox needs them; undefined where it uses none. `trusted`: certificates that the machine trusts. */
