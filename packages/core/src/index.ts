@@ -47,6 +47,7 @@ export { checkMembers, episodesOf } from './group/members.ts'
 export { attemptInProgress } from './hedge/hedge.ts'
 export { CORE_LIMITS } from './limits.ts'
 export { OUTCOME_RULES, type OutcomeRule } from './outcome/rules.ts'
+export { type Longest, longestOf } from './report/longest.ts'
 export {
   addReading,
   noReading,

@@ -49,6 +49,8 @@ export const CORE_LIMITS = {
   causesKept: 64,
   causesReported: 20,
   causeShown: 300,
+  /** Attempts that a report names because they have gone on for the longest. */
+  longestReported: 3,
   artifacts: LIMITS.artifacts,
   /** Attempts kept with their evidence in a row; the newest stay. */
   attemptsKept: 16,

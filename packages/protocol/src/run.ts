@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { EPISODE_PHASES } from './episode.ts'
 import { episodeFunction } from './episode-function.ts'
 import { command } from './exec.ts'
 import { gradeSpec } from './grade.ts'
@@ -216,6 +217,24 @@ export const runReport = z.object({
       example: z.string(),
     }),
   ),
+  /** The attempts that have gone on for the longest, the oldest first: where to look when nothing ends. */
+  longest: z
+    .array(
+      z.object({
+        key: z.string(),
+        episode: idOf('episode'),
+        attempt: z.number(),
+        /** When it was admitted. */
+        sinceMs: z.number(),
+        phase: z.enum(EPISODE_PHASES),
+        phaseSinceMs: z.number(),
+        /** What it waits for; null: for nothing but itself. */
+        waits: z.string().nullable(),
+        /** When the worker that has it was heard last. null: none has, or it is the daemon. */
+        heardMs: z.number().nullable(),
+      }),
+    )
+    .optional(),
   phases: z.record(z.string(), quantiles),
   /** Of a run with groups. */
   groups: groupsReport.optional(),

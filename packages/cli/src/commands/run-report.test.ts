@@ -76,3 +76,19 @@ test('a run that has not begun has no outcomes, and no phases that nothing went 
   const phases = { ...REPORT.phases, setup: { ...none, count: 4 } }
   expect(describeReport({ ...REPORT, phases })).not.toMatch(/^setup/m)
 })
+
+test('what goes on for the longest is told, and that its worker is silent', () => {
+  const minuteAgoMs = Date.now() - 60_000
+  const longest = ['a', 'b'].map((key) => ({
+    ...{ key, episode: `ep_${key}`, attempt: 1, sinceMs: minuteAgoMs, phaseSinceMs: minuteAgoMs },
+    ...{ phase: 'agent' as const, waits: null, heardMs: key === 'a' ? minuteAgoMs : Date.now() },
+  }))
+  const text = describeReport({ ...REPORT, longest })
+  expect(text).toMatch(/^LONGEST +FOR +PHASE +WAITS FOR$/m)
+  expect(text).toMatch(
+    /^a +\S+ +agent for \S+ +its worker was not heard for \S+: its event loop may/m,
+  )
+  expect(text).toMatch(/^b +\S+ +agent for \S+ +-$/m)
+  expect(text).toContain('`sandlot episode ep_a` tells')
+  expect(describeReport(REPORT)).not.toContain('LONGEST')
+})

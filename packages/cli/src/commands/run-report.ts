@@ -7,7 +7,7 @@ import { describeSaturation } from './saturation.ts'
 /** What `sandlot runs show` prints. The words are those of the guide. */
 export function describeReport(report: RunReport): string {
   const { run, elapsedMs, perSecond, rewardMean, attempts, retries, groups, hedges } = report
-  const { causes = [], phases, cost } = report
+  const { causes = [], longest = [], phases, cost } = report
   const facts = [
     ['run', run.name],
     ['state', run.reason ? `${run.state}: ${run.reason}` : run.state],
@@ -36,6 +36,7 @@ export function describeReport(report: RunReport): string {
     ])
   const tables = [
     formatTable(['', ''], facts).trimStart(),
+    ...describeLongest(longest),
     ...describeCauses(causes),
     ...(rows.length === 0
       ? []
@@ -79,6 +80,39 @@ export function describeCounts(counts: Partial<Record<string, number>>): string 
     .map(([name, count]) => `${name} ${count}`)
     .join(', ')
 }
+
+/** Where to look when nothing ends. */
+function describeLongest(longest: readonly Longest[]): string[] {
+  if (longest.length === 0) return []
+  const rows = longest.map((each) => [
+    each.key.slice(0, KEY_SHOWN),
+    since(each.sinceMs),
+    `${each.phase} for ${since(each.phaseSinceMs)}`,
+    [each.waits, silenceOf(each)].filter(Boolean).join('; ') || '-',
+  ])
+  const more = `\`sandlot episode ${longest[0]?.episode}\` tells what runs in the first`
+  return [`${formatTable(['LONGEST', 'FOR', 'PHASE', 'WAITS FOR'], rows)}\n${more}`]
+}
+
+/** `t1 for 3m (grading)`: the oldest, on the live line. */
+export function describeLong({ key, sinceMs, phase, heardMs }: Longest): string {
+  const silent = heardMs !== null && Date.now() - heardMs > SILENT_MS ? ', its worker silent' : ''
+  return `longest: ${key.slice(0, KEY_SHOWN)} for ${since(sinceMs)} (${phase}${silent})`
+}
+
+/** A worker that is well is heard far more often. */
+function silenceOf({ heardMs }: Longest): string | undefined {
+  if (heardMs === null || Date.now() - heardMs < SILENT_MS) return undefined
+  return `its worker was not heard for ${since(heardMs)}: its event loop may stand still`
+}
+
+function since(atMs: number): string {
+  return formatDuration(Math.max(0, Math.round(Date.now() - atMs)))
+}
+
+type Longest = NonNullable<RunReport['longest']>[number]
+
+const SILENT_MS = 30_000
 
 /** Why episodes ended as they did, by outcome; then why they were tried again. */
 function describeCauses(causes: RunReport['causes']): string[] {

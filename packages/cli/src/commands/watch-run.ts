@@ -5,10 +5,13 @@ import { note } from '../output/terminal.ts'
 import { interruption } from './interruption.ts'
 import { countsOf } from './live-counts.ts'
 import { pause } from './pause.ts'
-import { describeGroupCounts } from './run-report.ts'
+import { describeGroupCounts, describeLong } from './run-report.ts'
 import { saturationNow } from './saturation.ts'
 
 const WATCH_MS = 500
+
+/** From so long on the oldest attempt is told of. */
+const LONG_MS = 30_000
 
 /** Follows a run until it is over. It only looks: whoever leaves changes nothing. */
 export async function watchRunCommand(name: string): Promise<void> {
@@ -47,5 +50,7 @@ export function describeLive(report: RunReport): string {
   if (groups) parts.push(`groups: ${describeGroupCounts(groups)}`)
   const saturation = saturationNow(report)
   if (saturation) parts.push(saturation)
+  const [first] = report.longest ?? []
+  if (first && Date.now() - first.sinceMs > LONG_MS) parts.push(describeLong(first))
   return `${state}${reason ? ` (${reason})` : ''}: ${parts.join('; ')}`
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { addressOf, scriptedRun } from '../simulation/scripted-run.ts'
 import { limitingFactor } from './limiting.ts'
+import { longestOf } from './longest.ts'
 import { reportOf } from './report.ts'
 
 const worker = { type: 'worker_attached', worker: 'w', slots: 8, held: [] } as const
@@ -22,6 +23,42 @@ test('a retry is counted when it begins, and its cause with an example', () => {
   expect(report().causes.map(({ retried, count }) => [retried, count])).toEqual([
     [true, 1],
     [false, 1],
+  ])
+})
+
+test('the attempts that go on for the longest are named, with what they wait for', () => {
+  const script = scriptedRun({ concurrency: 8 })
+  expect(longestOf(script.run)).toEqual([])
+  script.tell({ ...worker, slots: 1 })
+  const admitted: number[] = []
+  for (let n = 0; n < 5; n++) {
+    script.put(1)
+    admitted.push(script.nowMs)
+    script.pass(1_000)
+  }
+  const bound = { attempt: 1, node: 'n', createMs: 1 }
+  script.tell({ type: 'sandbox_ready', episode: 1, sandbox: 'b', ...bound })
+  script.tell({ type: 'lease_taken', ...addressOf(script.last('offer_lease')) })
+  script.tell({ type: 'sandbox_ready', episode: 0, sandbox: 'a', ...bound })
+  const heardMs = script.run.workers.get('w')?.renewedAtMs
+  expect(longestOf(script.run)).toMatchObject([
+    {
+      key: 'a',
+      attempt: 1,
+      sinceMs: admitted[0],
+      phase: 'ready',
+      waits: expect.stringContaining('a free worker'),
+      heardMs: null,
+    },
+    {
+      key: 'b',
+      sinceMs: admitted[1],
+      phase: 'agent',
+      phaseSinceMs: script.nowMs,
+      waits: null,
+      heardMs,
+    },
+    { key: 'c', sinceMs: admitted[2], phase: 'creating' },
   ])
 })
 

@@ -7,7 +7,7 @@ import { saturationOf } from './saturation.ts'
 import { quantileMs } from './sketch.ts'
 
 /** What core knows of a run's report; the coordinator adds names and digests. */
-export interface RunFacts extends Omit<RunReport, 'run' | 'saturation' | 'cost'> {
+export interface RunFacts extends Omit<RunReport, 'run' | 'saturation' | 'cost' | 'longest'> {
   readonly cost: { readonly micros: number; readonly retriesMicros: number } | null
   readonly saturation: NonNullable<RunReport['saturation']>
   readonly state: RunView['state']

@@ -72,7 +72,8 @@ function progressOf(run: Run, episode: Episode): AttemptProgress | undefined {
   }
 }
 
-function waitsFor(run: Run, episode: Episode): string | null {
+/** For a person; null: for nothing but itself. */
+export function waitsFor(run: Run, episode: Episode): string | null {
   const worker = run.workers.get(episode.current?.worker ?? '')
   switch (episode.phase) {
     case 'queued':

@@ -29,14 +29,14 @@ export function reasonToPause(
 /** Notes how an episode ended. One that was cancelled says nothing of what it would have come to. */
 export function noteEnding(watch: FailureWatch, outcome: Outcome): void {
   if (CANCELLED.has(outcome)) return
-  const error = ERRORS.findIndex((each) => each === outcome) + 1
+  const error = ERRORS.indexOf(outcome) + 1
   watch.errors += Math.sign(error) - Math.sign(watch.window[watch.windowAt] ?? 0)
   watch.window[watch.windowAt] = error
   watch.windowAt = (watch.windowAt + 1) % CORE_LIMITS.pauseWindow
 }
 
 /** What the next episodes are likely to end in as well: the user's code is broken, or its model is away. */
-const ERRORS = ['episode_error', 'model_error'] as const satisfies Outcome[]
+const ERRORS: readonly Outcome[] = ['episode_error', 'model_error']
 
 const CANCELLED: ReadonlySet<Outcome> = new Set([
   'cancelled_user',

@@ -1,4 +1,4 @@
-import { reportOf as factsOf, type RunFacts } from '@sandlot/core'
+import { reportOf as factsOf, type Longest, longestOf, type RunFacts } from '@sandlot/core'
 import type { RunReport, RunView } from '@sandlot/protocol'
 import type { LiveRun } from './live-run.ts'
 import type { RunRecord } from './run-record.ts'
@@ -28,11 +28,18 @@ export function reportOf(live: LiveRun, nowMs: number): RunReport {
   return {
     run: viewOf(live, nowMs),
     ...{ elapsedMs, perSecond, limiting, saturation, rewardMean, attempts, retries },
-    ...{ causes, phases },
+    ...{ causes, phases, longest: longestIn(live) },
     cost: facts.cost && live.currency !== null ? { currency: live.currency, ...facts.cost } : null,
     ...(facts.groups ? { groups: facts.groups } : {}),
     ...(facts.hedges ? { hedges: facts.hedges } : {}),
   }
+}
+
+/** Of a program the worker is the daemon itself, of which there is nothing to hear. */
+function longestIn({ record, actor }: LiveRun): Longest[] {
+  const longest = longestOf(actor.run)
+  if (record.specification.program === undefined) return longest
+  return longest.map((each) => ({ ...each, heardMs: null }))
 }
 
 function countsOf({ open, complete, failed }: NonNullable<RunReport['groups']>) {
