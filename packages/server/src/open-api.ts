@@ -39,7 +39,7 @@ import type { Node } from './node/node.ts'
 import { type OpenedPorts, openPorts } from './ports/open-ports.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { execHandlers } from './sandboxes/execs.ts'
-import { fileUrlHandlers } from './sandboxes/file-urls.ts'
+import { callerByFileUrl, fileUrlHandlers } from './sandboxes/file-urls.ts'
 import { fileHandlers } from './sandboxes/files.ts'
 import { lifeHandlers } from './sandboxes/life.ts'
 import { memoryHandlers } from './sandboxes/memory.ts'
@@ -101,7 +101,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
   }
   const opened = openPorts({ ...given, keys, rights, rates, onAnswered, now: systemClock.now })
   const { ports, gate } = opened
-  const handlers = { ...handlersOf(given, { keys, rights }), ...opened.handlers }
+  const handlers = { ...handlersOf(given, { keys }), ...opened.handlers }
   const idempotency = new Idempotency(engine)
   const app = mountRoutes({
     handlers,
@@ -114,6 +114,7 @@ export async function openApi(given: ApiParts): Promise<Api> {
     log,
     holdings,
     isOfAttempt: (sandbox) => node.isOfAttempt(sandbox),
+    ofToken: (token) => callerByFileUrl(given.signer, rights, token),
     onAnswered,
   })
   const listening = await listenBy(options, { app, gate, log })
@@ -182,7 +183,7 @@ const PLAIN =
 /** One handler for each route. */
 function handlersOf(
   given: ApiParts,
-  { keys, rights }: { readonly keys: KeyRing; readonly rights: Rights },
+  { keys }: { readonly keys: KeyRing },
 ): Omit<Handlers, keyof OpenedPorts['handlers']> {
   const { options, metrics, engine, images, holdings, startPoints, node, serving } = given
   const saved = { node, images, snapshots: given.snapshots, now: systemClock.now }
@@ -209,7 +210,7 @@ function handlersOf(
     ...secretHandlers(given.secrets),
     ...execHandlers(node, systemClock, (elapsedMs) => metrics.execOverhead(elapsedMs)),
     ...files,
-    ...fileUrlHandlers({ signer: given.signer, rights, node, files, now: systemClock.now }),
+    ...fileUrlHandlers({ signer: given.signer, node, files, now: systemClock.now }),
     ...imageHandlers({ images, functions, startPoints, own: given.ownImages, keeperOf }),
     ...templateHandlers(given.templates, functions),
     ...functionHandlers(functions),

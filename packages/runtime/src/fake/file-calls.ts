@@ -11,6 +11,7 @@ import type {
   WriteOptions,
 } from '../guest/guest.ts'
 import { GuestError } from '../guest/guest-error.ts'
+import { unlessAborted } from '../unless-aborted.ts'
 import { collect } from './execs.ts'
 import { type FakeFiles, node, statOf, text } from './files.ts'
 
@@ -56,8 +57,8 @@ async function write(
   wait: GuestWait | undefined,
 ): Promise<{ sizeBytes: number }> {
   if (options.exclusive && filesNow().find(path)) throw new GuestError('exists', text(path))
-  const bytes = await collect(content)
   wait?.signal?.throwIfAborted()
+  const bytes = await unlessAborted(wait?.signal, collect(content))
   const files = filesNow()
   if (options.parents) files.makeDirectory(posix.dirname(text(path)), true)
   const before = files.find(path)

@@ -98,3 +98,15 @@ test('old days go, and too much at once is told in number', async () => {
   expect(await streams()).toBe(2)
   expect(lines.join('')).toContain('"entries":3')
 })
+
+test('what is written by a signed URL is told as done by the key that made it', async () => {
+  await using at = await startTestDaemon()
+  const reply = await at.ask('POST', '/v1/keys', { json: { scope: 'run' } })
+  const { key, id: maker } = keyCreated.parse(reply.json)
+  const { id } = await at.sandbox()
+  await using client = new Sandlot({ url: at.url, apiKey: key })
+  const sandbox = await client.sandboxes.get(id)
+  await fetch(await sandbox.files.url('/a', { method: 'PUT' }), { method: 'PUT', body: 'x' })
+  const written = (await entriesOf(at)).filter(({ route }) => route === 'writeSignedFile')
+  expect(written).toMatchObject([{ key: maker, project: 'default', status: 200, targets: { id } }])
+})

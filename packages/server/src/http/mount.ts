@@ -22,12 +22,14 @@ import { type AccessRules, checkAccess } from './access.ts'
 import { type Answer, asLines, errorAnswer, jsonAnswer, sendAnswer, sendStream } from './answer.ts'
 import { readBytes, readJson } from './body.ts'
 import type { Bytes, BytesAnswer, Call, Handlers, HeadAnswer, TextAnswer } from './call.ts'
+import { goneSignal } from './gone-signal.ts'
 import { type Idempotency, type Keyed, RequestDigest } from './idempotency.ts'
 import { type Caller, requireScope } from './keys.ts'
 import { parseQuery } from './query.ts'
 import { type RateLimits, rateNameOf } from './rate-limits.ts'
 import type { Answered } from './request-log.ts'
 import { letIn, type Rights } from './rights.ts'
+import { routeOf, unknownRoute } from './route-of.ts'
 import { requireReach } from './sandbox-token.ts'
 import { BEGINS_WORK, NEEDS_DISK, OWN_IDEMPOTENCY, scopeOf } from './scopes.ts'
 
@@ -43,6 +45,8 @@ export interface MountOptions {
   readonly holdings: Holdings
   /** Whether the sandbox that a request is for is that of an attempt. */
   readonly isOfAttempt: (sandbox: string | undefined) => boolean
+  /** Whose right a token in an address is, and to what. Throws as `Rights.check` does, and `token_invalid`. */
+  readonly ofToken: (token: string) => Entitled
   /** Told of each answered request. */
   readonly onAnswered: (answered: Answered) => void
 }
@@ -51,6 +55,12 @@ type HttpContext = Context<{ Bindings: HttpBindings }>
 /** A call whose route is not known to the compiler: the table of handlers has matched them. */
 type AnyHandler = (call: Call<RouteName>) => Promise<unknown>
 type Outcome = Answer | { readonly sent: number }
+
+/** Who asks, and for what where the path doesn't name it. */
+export interface Entitled {
+  readonly caller: Caller
+  readonly targets?: Readonly<Record<string, string>>
+}
 
 /** A request that was let in. */
 interface Asked {
@@ -83,12 +93,12 @@ async function answer(
   const name = mounted && routeOf(mounted, incoming.method)
   let outcome: Outcome
   let error: SandlotError | undefined
-  let who: Caller | undefined
+  let who: Entitled | undefined
   try {
     checkAccess(incoming.headers, options.access)
     if (name === undefined) throw unknownRoute(incoming)
-    outcome = await serve(context, name, options, (caller) => {
-      who = caller
+    outcome = await serve(context, name, options, (entitled) => {
+      who = entitled
     })
   } catch (thrown) {
     error = toSandlotError(thrown)
@@ -104,8 +114,8 @@ async function answer(
     status,
     elapsedMs: performance.now() - startedMs,
     error,
-    caller: who,
-    targets: context.req.param() as Record<string, string>,
+    caller: who?.caller,
+    targets: who?.targets ?? (context.req.param() as Record<string, string>),
     address: incoming.socket.remoteAddress ?? null,
   })
   return RESPONSE_ALREADY_SENT
@@ -115,12 +125,13 @@ async function serve(
   context: HttpContext,
   name: RouteName,
   options: MountOptions,
-  onCaller: (caller: Caller) => void,
+  onEntitled: (entitled: Entitled) => void,
 ): Promise<Outcome> {
-  const { incoming, outgoing } = context.env
-  const caller = needsKey(name) ? letIn(incoming, options) : ANONYMOUS
+  const { outgoing } = context.env
+  const entitled = entitledTo(context, name, options)
+  const { caller } = entitled
   if (caller !== ANONYMOUS) {
-    onCaller(caller)
+    onEntitled(entitled)
     options.rates.take(rateNameOf(caller))
     requireScope(caller, scopeOf(name))
     requireReach(caller, name, context.req.param('id'))
@@ -139,6 +150,20 @@ async function serve(
   })
   if (gone.lost && !('sent' in outcome)) throw gone.lost
   return outcome
+}
+
+/** By a key, by a right in the address, or as anybody. Who guesses is held up. */
+function entitledTo(context: HttpContext, name: RouteName, options: MountOptions): Entitled {
+  const { incoming } = context.env
+  if (needsKey(name)) return { caller: letIn(incoming, options) }
+  const token = context.req.param('token')
+  if (token === undefined) return { caller: ANONYMOUS }
+  try {
+    return options.ofToken(token)
+  } catch (error) {
+    options.rates.refused(incoming.socket.remoteAddress ?? '')
+    throw error
+  }
 }
 
 /** Reads the request, does it, and makes its answer. */
@@ -218,16 +243,6 @@ async function finish(
   return jsonAnswer(status, result)
 }
 
-/** The route of this method where two share a path, of which one is HEAD; undefined where HEAD has none and the body would stream. */
-function routeOf(mounted: RouteName, method: string | undefined): RouteName | undefined {
-  if (method !== 'HEAD') return mounted
-  const { path, answer } = ROUTES[mounted]
-  const head = (Object.keys(ROUTES) as RouteName[]).find(
-    (name) => ROUTES[name].method === 'HEAD' && ROUTES[name].path === path,
-  )
-  return head ?? (answer === 'bytes' || answer === 'lines' ? undefined : mounted)
-}
-
 function parseBody(route: Route, json: unknown): unknown {
   const parsed = parsedAs(route.body as z.ZodType, json)
   if (!parsed.success) throw invalidRequest('body', parsed.error)
@@ -263,30 +278,6 @@ function spaceOf({ project, sandbox }: Caller): string {
 
 function isMutation(route: Route): boolean {
   return route.method !== 'GET' && route.method !== 'HEAD'
-}
-
-/** Aborts when the client goes before its answer is complete, and when its right is lost meanwhile: `lost` says how then. */
-function goneSignal(outgoing: ServerResponse) {
-  const controller = new AbortController()
-  const gone = {
-    signal: controller.signal,
-    lost: undefined as SandlotError | undefined,
-    lose: (why: SandlotError) => {
-      gone.lost = why
-      controller.abort(new SandlotError('cancelled', why.message))
-    },
-  }
-  outgoing.once('close', () => {
-    if (!outgoing.writableFinished) {
-      controller.abort(new SandlotError('cancelled', 'the client is gone'))
-    }
-  })
-  return gone
-}
-
-function unknownRoute(incoming: IncomingMessage): SandlotError {
-  const path = (incoming.url ?? '').split('?')[0] ?? ''
-  return new SandlotError('route_unknown', `no route ${incoming.method} ${path.slice(0, 200)}`)
 }
 
 function upgradeWanted(): SandlotError {

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { fileUrl, keyCreated } from '@sandlot/protocol'
 import { Sandlot } from 'sandlot'
 import { expect, test } from 'vitest'
@@ -62,6 +64,33 @@ test('it ends with the key that made it', async () => {
   await at.ask('DELETE', `/v1/keys/${made.id}`)
   const ended = await at.ask('PUT', path, { key: null, body: 'x' })
   expect(ended).toMatchObject({ status: 401, code: 'unauthorized' })
+})
+
+test('what is under way by it ends with that key too', async () => {
+  await using at = await startTestDaemon()
+  const { id } = await at.sandbox()
+  const reply = await at.ask('POST', '/v1/keys', { json: { scope: 'run' } })
+  const made = keyCreated.parse(reply.json)
+  const path = (await urlOf(at, id, { path: '/a', method: 'PUT' }, made.key)) as string
+  const sending = request(`${at.url}${path}`, { method: 'PUT' })
+  const answered = once(sending, 'response')
+  // More than lies between the two: the daemon reads it, so it has let it in.
+  for (let chunk = 0; chunk < 64; chunk++) {
+    if (!sending.write(new Uint8Array(2 ** 20))) await once(sending, 'drain')
+  }
+  await at.ask('DELETE', `/v1/keys/${made.id}`)
+  const [answer] = await answered
+  expect(answer.statusCode).toBe(401)
+  sending.destroy()
+})
+
+test('who guesses tokens is held up as who guesses keys', async () => {
+  await using at = await startTestDaemon()
+  const codes = new Set<string | undefined>()
+  for (let asked = 0; asked < 300 && !codes.has('rate_limited'); asked++) {
+    codes.add((await at.ask('GET', `/signed/files/sf_${asked}.x`, { key: null })).code)
+  }
+  expect(codes).toEqual(new Set(['token_invalid', 'rate_limited']))
 })
 
 test.each([

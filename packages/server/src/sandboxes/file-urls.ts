@@ -14,7 +14,6 @@ type FileHandlers = Pick<Handlers, 'readFile' | 'writeFile' | 'statFile'>
 
 export interface FileUrlParts {
   readonly signer: Signer
-  readonly rights: Rights
   readonly now: () => number
   /** The same as with a key. */
   readonly files: FileHandlers
@@ -36,12 +35,12 @@ export function fileUrlHandlers(parts: FileUrlParts): Pick<Handlers, FileUrlRout
       return { path: routePath('readSignedFile', { token }), expiresAtMs }
     },
     readSignedFile: async (call) => {
-      const right = rightOf(parts, call.params.token, 'GET')
+      const right = rightOf(signer, call.params.token, 'GET')
       const answer = await files.readFile(ofRight(call, right))
       return { body: answer.body, headers: { ...answer.headers, ...safeHeaders(right.path) } }
     },
     writeSignedFile: async (call) => {
-      const right = rightOf(parts, call.params.token, 'PUT')
+      const right = rightOf(signer, call.params.token, 'PUT')
       return await files.writeFile({
         ...ofRight(call, right),
         body: call.body,
@@ -60,19 +59,29 @@ const fileRight = z.object({
 })
 type FileRight = z.infer<typeof fileRight>
 
-/** @throws SandlotError `token_invalid`, `token_expired`, `forbidden` for the other method, `unauthorized` when its key is gone */
-function rightOf(
-  { signer, rights }: FileUrlParts,
-  token: string | undefined,
-  method: FileUrlMethod,
-): FileRight {
-  const right = fileRight.parse(signer.verify('file', token ?? '').payload)
-  rights.check(callerOf(right))
+/**
+ * Whose right the URL is, and to which sandbox: what is done by it is theirs, and ends with their key.
+ * @throws SandlotError `token_invalid`, `token_expired`, `unauthorized` when its key is gone
+ */
+export function callerByFileUrl(signer: Signer, rights: Rights, token: string) {
+  const right = readRight(signer, token)
+  const caller = callerOf(right)
+  rights.check(caller)
+  return { caller, targets: { id: right.sandbox } }
+}
+
+/** @throws SandlotError `token_invalid`, `token_expired`, `forbidden` for the other method */
+function rightOf(signer: Signer, token: string | undefined, method: FileUrlMethod): FileRight {
+  const right = readRight(signer, token ?? '')
   if (right.method === method) return right
   const does = { GET: 'reads', PUT: 'writes' }
   throw new SandlotError('forbidden', `this URL ${does[right.method]} its file, and no more`, {
     hint: `Ask for one with \`method: '${method}'\`.`,
   })
+}
+
+function readRight(signer: Signer, token: string): FileRight {
+  return fileRight.parse(signer.verify('file', token).payload)
 }
 
 function callerOf({ key, project }: FileRight): Caller {
@@ -88,7 +97,6 @@ function ofRight(
   return {
     ...call,
     ...{ params: { id: sandbox }, query: { path, world }, body: undefined },
-    caller: callerOf(right),
   }
 }
 
