@@ -39,10 +39,15 @@ const NOTHING: Need = {
 
 interface Waiting {
   readonly need: Need
+  /** From then on nobody passes it, so that what becomes free adds up to what it needs. */
+  readonly holdsAtMs: number
   readonly enter: () => void
 }
 
-/** Room for sandboxes, given out in the order of asking. */
+/**
+ * Room for sandboxes, given out in the order of asking. Who asks for more than there is lets others pass for the first half of its wait:
+ * one that is far too large for now doesn't stop the rest.
+ */
 export class Room {
   readonly size: RoomSize
   readonly disk: DiskRoom
@@ -112,7 +117,7 @@ export class Room {
     // Some may have become free since.
     if (!this.memory.admits(need.memoryBytes)) await this.memory.look()
     options.signal.throwIfAborted()
-    if (this.#waiting.length > 0 || !this.#fits(need)) await this.#wait(need, options)
+    if (this.#isHeld() || !this.#fits(need)) await this.#wait(need, options)
     else this.#use(need, 1)
     let given = true
     return {
@@ -182,7 +187,8 @@ export class Room {
   ): Promise<void> {
     if (waitMs <= 0 || this.#waiting.length >= SERVER_LIMITS.roomWaits) throw this.#full(need)
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { need, enter: () => settle() }
+      const holdsAtMs = performance.now() + waitMs / 2
+      const waiting: Waiting = { need, holdsAtMs, enter: () => settle() }
       const timer = setTimeout(() => settle(this.#full(need)), Math.min(waitMs, 2 ** 31 - 1))
       const onAbort = () => settle(signal.reason)
       const settle = (error?: unknown) => {
@@ -200,17 +206,26 @@ export class Room {
   }
 
   #admit(): void {
-    const measured = this.#waiting[0]?.need.diskBytes ? this.disk.measure() : undefined
-    if (measured) void measured.catch(() => {}).then(() => this.#admitFirst())
-    else this.#admitFirst()
+    const ofDisk = this.#waiting.some(({ need }) => need.diskBytes > 0)
+    const measured = ofDisk ? this.disk.measure() : undefined
+    if (measured) void measured.catch(() => {}).then(() => this.#admitWaiting())
+    else this.#admitWaiting()
   }
 
-  #admitFirst(): void {
-    for (let next = this.#waiting[0]; next && this.#fits(next.need); next = this.#waiting[0]) {
-      this.#waiting.shift()
-      this.#use(next.need, 1)
-      next.enter()
+  #admitWaiting(): void {
+    const nowMs = performance.now()
+    for (const next of [...this.#waiting]) {
+      if (this.#fits(next.need)) {
+        this.#waiting.splice(this.#waiting.indexOf(next), 1)
+        this.#use(next.need, 1)
+        next.enter()
+      } else if (next.holdsAtMs <= nowMs) return
     }
+  }
+
+  #isHeld(): boolean {
+    const nowMs = performance.now()
+    return this.#waiting.some(({ holdsAtMs }) => holdsAtMs <= nowMs)
   }
 
   #fits(need: Need): boolean {

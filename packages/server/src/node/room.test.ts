@@ -1,0 +1,55 @@
+import { completeResources } from '@sandlot/protocol'
+import { FakeDriver } from '@sandlot/runtime'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { machineRoom } from './machine-room.ts'
+
+const GIB = 2 ** 30
+const { signal } = new AbortController()
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function open() {
+  const room = machineRoom(new FakeDriver(), { cpus: 1_000, memoryBytes: 10 * GIB, sandboxes: 100 })
+  const take = (gib: number, waitMs = 0) =>
+    room.take(completeResources({ memory: { request: gib * GIB, limit: gib * GIB } }), {
+      ...{ waitMs, signal },
+    })
+  return { room, take }
+}
+
+test('one that is too large for now lets others pass for half of its wait, then it holds them back', async () => {
+  const { room, take } = open()
+  const held = await take(6)
+  const large = take(8, 10_000)
+  await vi.waitFor(() => expect(room.waiting).toBe(1))
+  const small = await take(1)
+  await vi.advanceTimersByTimeAsync(5_000)
+  await expect(take(1)).rejects.toMatchObject({ code: 'capacity' })
+  const behind = take(1, 20_000)
+  await vi.waitFor(() => expect(room.waiting).toBe(2))
+  small[Symbol.dispose]()
+  expect(room.waiting).toBe(2)
+  held[Symbol.dispose]()
+  await large
+  await behind
+  expect(room.used.sandboxes).toBe(2)
+})
+
+test('who waits behind it is let in when it has waited in vain', async () => {
+  const { room, take } = open()
+  await take(6)
+  const large = expect(take(8, 10_000)).rejects.toMatchObject({ code: 'capacity' })
+  await vi.waitFor(() => expect(room.waiting).toBe(1))
+  await vi.advanceTimersByTimeAsync(5_000)
+  const behind = take(1, 20_000)
+  await vi.waitFor(() => expect(room.waiting).toBe(2))
+  await vi.advanceTimersByTimeAsync(5_000)
+  await large
+  await behind
+  expect(room).toMatchObject({ waiting: 0, used: { sandboxes: 2 } })
+})
