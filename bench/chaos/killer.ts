@@ -4,6 +4,8 @@ import { killAnySandbox } from './sandboxes.ts'
 export interface Targets {
   killDaemon(): Promise<void>
   killClient(which: number): Promise<void>
+  /** One in which a function runs. False where there is none. */
+  killContainer(): Promise<boolean>
   /** The daemon's host helper, where it has one. False where none runs. */
   killHelper?(): boolean
   /** Nothing is to be killed any more. */
@@ -15,6 +17,7 @@ export interface Targets {
 export interface Kills {
   readonly daemon: number
   readonly client: number
+  readonly container: number
   readonly helper: number
   readonly sandbox: number
   /** Which. */
@@ -23,6 +26,7 @@ export interface Kills {
 
 /** An episode that held three workers that died is a failure of its own: so often none of them dies. */
 const CLIENT_KILLS_MAX = 2
+const CONTAINER_KILLS_MAX = 2
 /** Each may cost an episode an attempt, of which it has a few more. */
 const DAEMON_KILLS_MAX = 4
 /** What it had under way fails: starts, and what is held and waits. */
@@ -35,11 +39,11 @@ export async function killAtRandom(
   over: AbortSignal,
 ): Promise<Kills> {
   const sandboxes = new Set<string>()
-  const kills = { daemon: 0, client: 0, helper: 0, sandbox: 0 }
+  const kills = { daemon: 0, client: 0, container: 0, helper: 0, sandbox: 0 }
   while (!over.aborted && !targets.isCalm()) {
     await pause(PAUSE_MS.least + random() * (PAUSE_MS.most - PAUSE_MS.least), over)
-    // Where no sandbox can be killed from outside the lots of daemon and clients are all there are.
-    const lot = random() * (targets.sandboxesIn === undefined ? 0.3 : 1)
+    // Where no sandbox can be killed from outside the first lots are all there are.
+    const lot = random() * (targets.sandboxesIn === undefined ? 0.4 : 1)
     if (over.aborted || targets.isCalm()) break
     if (lot < 0.15 && kills.daemon < DAEMON_KILLS_MAX) {
       await targets.killDaemon()
@@ -47,7 +51,9 @@ export async function killAtRandom(
     } else if (lot < 0.3 && kills.client < CLIENT_KILLS_MAX) {
       await targets.killClient(kills.client)
       kills.client += 1
-    } else if (lot < 0.4 && targets.killHelper && kills.helper < HELPER_KILLS_MAX) {
+    } else if (lot < 0.4 && kills.container < CONTAINER_KILLS_MAX) {
+      if (await targets.killContainer()) kills.container += 1
+    } else if (lot < 0.5 && targets.killHelper && kills.helper < HELPER_KILLS_MAX) {
       if (targets.killHelper()) kills.helper += 1
     } else if (targets.sandboxesIn !== undefined) {
       const killed = await killAnySandbox(targets.sandboxesIn, random)

@@ -6,7 +6,7 @@ import { childrenOf, commandOf } from '../processes.ts'
 interface State {
   readonly hostId: string
   readonly sentryPid: number
-  readonly owner?: { readonly spec: { readonly id: string } }
+  readonly owner?: { readonly spec: { readonly id: string; readonly hostname: string } }
 }
 
 /** Ends one behind the daemon's back, as a crash of gVisor does. */
@@ -14,12 +14,23 @@ export async function killSandbox(runDirectory: string, id: string): Promise<voi
   end((await states(runDirectory)).find(({ owner }) => owner?.spec.id === id))
 }
 
-/** Ends one that is somebody's; says which. */
+/** As containers of functions are called. */
+const CONTAINER = 'function'
+
+/** Ends a container of a function; says whether there was one. */
+export async function killAnyContainer(runDirectory: string): Promise<boolean> {
+  const all = await states(runDirectory)
+  return end(all.find(({ owner }) => owner?.spec.hostname === CONTAINER))
+}
+
+/** Ends one that is an episode's; says which. */
 export async function killAnySandbox(
   runDirectory: string,
   random: () => number,
 ): Promise<string | undefined> {
-  const owned = (await states(runDirectory)).filter(({ owner }) => owner)
+  const owned = (await states(runDirectory)).filter(
+    ({ owner }) => owner && owner.spec.hostname !== CONTAINER,
+  )
   const chosen = owned[Math.floor(random() * owned.length)]
   return end(chosen) ? chosen?.owner?.spec.id : undefined
 }
@@ -29,6 +40,13 @@ export function killHelperOf(daemonPid: number): boolean {
   const helpers = childrenOf(daemonPid).filter((pid) => commandOf(pid).includes('sandlot-helper'))
   for (const pid of helpers) process.kill(pid, 'SIGKILL')
   return helpers.length > 0
+}
+
+/** Ends a process of a daemon that runs a function; says whether there was one. */
+export function killFunctionOf(daemonPid: number, program: string): boolean {
+  const [pid] = childrenOf(daemonPid).filter((each) => commandOf(each).includes(program))
+  if (pid !== undefined) process.kill(pid, 'SIGKILL')
+  return pid !== undefined
 }
 
 function end(state: State | undefined): boolean {

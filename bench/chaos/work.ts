@@ -2,7 +2,7 @@
 import {
   type EpisodeContext,
   type EpisodeResult,
-  type FunctionGrade,
+  type GradeContext,
   type MapOptions,
   ModelError,
   type Sandbox,
@@ -27,10 +27,10 @@ type Act = 'loop' | 'oom' | 'lose' | 'multiply' | 'fill' | 'kill-all'
 
 /** Loses of its sandboxes that nobody in the episode means, each paid by another attempt. */
 export const INFRA_RETRIES = 6
-const RIGHT = '42'
+export const RIGHT = '42'
 const never = () => new Promise<never>(() => {})
 
-const SHELL: Readonly<Record<Exclude<Act, 'lose'>, readonly string[]>> = {
+export const SHELL: Readonly<Record<Exclude<Act, 'lose'>, readonly string[]>> = {
   loop: ['sh', '-c', 'while :; do sleep 1; done'],
   oom: ['python3', '-c', 'b = []\nwhile True: b.append(bytearray(b"x") * (16 << 20))'],
   multiply: [
@@ -46,7 +46,7 @@ const SHELL: Readonly<Record<Exclude<Act, 'lose'>, readonly string[]>> = {
   'kill-all': ['sh', '-c', 'kill -9 -1'],
 }
 
-export function chaosOptions(work: ChaosWork): MapOptions<ChaosTask> {
+export function chaosOptions(work: ChaosWork) {
   return {
     name: work.run,
     ifExists: 'attach',
@@ -55,14 +55,16 @@ export function chaosOptions(work: ChaosWork): MapOptions<ChaosTask> {
     timeout: { agent: work.agentMs, grade: work.agentMs / 2, create: '2m', model: '1m' },
     retry: { infra: INFRA_RETRIES, model: 1, grade: 1 },
     resources: { memory: '256MiB', disk: '48MiB', pids: 32 },
-    grade,
-  }
+    grade: { in: 'world', run: chaosGrade },
+  } satisfies MapOptions<ChaosTask>
 }
 
-export function chaosEpisode(work: ChaosWork) {
+/** `runDirectory`: where the episode can end its sandbox behind the daemon's back; absent inside of a container. */
+export function chaosEpisode(work: Pick<ChaosWork, 'driver'> & { readonly runDirectory?: string }) {
   const act = async (sandbox: Sandbox, what: Act): Promise<void> => {
     if (work.driver === 'fake') return void (await sandbox.exec([FAKE_ACTS, what]))
     if (what !== 'lose') return void (await sandbox.exec(SHELL[what]))
+    if (work.runDirectory === undefined) throw new Error('a container reaches no other process')
     await killSandbox(work.runDirectory, sandbox.id)
     await sandbox.exec('sleep 60')
   }
@@ -72,7 +74,7 @@ export function chaosEpisode(work: ChaosWork) {
     await answer(context)
     await act(context.sandbox, what)
   }
-  const deeds: Record<BehaviourName, (context: Context) => Promise<unknown>> = {
+  const deeds: Partial<Record<BehaviourName, (context: Context) => Promise<unknown>>> = {
     'answers rightly': answer,
     'answers wrongly': (context) => answer(context, '41'),
     'does nothing': async () => {},
@@ -104,21 +106,24 @@ export function chaosEpisode(work: ChaosWork) {
     'kills all it sees': (context) => answerThen(context, 'kill-all'),
   }
   return async (context: Context): Promise<EpisodeResult> => {
-    await deeds[context.task.does](context)
+    const deed = deeds[context.task.does]
+    if (deed === undefined) throw new Error(`no code does that: ${context.task.does}`)
+    await deed(context)
     return context.task.does === 'uses up its turns' ? { limit: 'turns' } : {}
   }
 }
 
-const grade: FunctionGrade<ChaosTask> = {
-  in: 'world',
-  run: async ({ task, episode, signal }) => {
-    if (task.does === 'breaks its grader') throw new Error('the grader has a mistake')
-    if (task.does === 'holds up its grader') return await never()
-    try {
-      return (await episode.files.readText('/work/answer', { signal })) === RIGHT ? 1 : 0
-    } catch (error) {
-      if (error instanceof SandlotError && error.code === 'file_not_found') return 0
-      throw error
-    }
-  },
+export async function chaosGrade({
+  task,
+  episode,
+  signal,
+}: GradeContext<ChaosTask>): Promise<number> {
+  if (task.does === 'breaks its grader') throw new Error('the grader has a mistake')
+  if (task.does === 'holds up its grader') return await never()
+  try {
+    return (await episode.files.readText('/work/answer', { signal })) === RIGHT ? 1 : 0
+  } catch (error) {
+    if (error instanceof SandlotError && error.code === 'file_not_found') return 0
+    throw error
+  }
 }

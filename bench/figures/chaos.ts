@@ -5,17 +5,28 @@ import { createRandom } from '@sandlot/core/random'
 import type { ResultRow } from '@sandlot/protocol'
 import { type Run, Sandlot, SandlotError } from 'sandlot'
 import type { Bench, BenchContext } from '../bench.ts'
-import { type ChaosDriver, chaosTasks } from '../chaos/behaviours.ts'
+import {
+  CHAOS_WORKERS,
+  type ChaosDriver,
+  type ChaosTask,
+  type ChaosWorker,
+  chaosTasks,
+} from '../chaos/behaviours.ts'
 import { ClientProcess } from '../chaos/client-process.ts'
+import type * as functionWork from '../chaos/function-work.ts'
+import { HOST_FUNCTION } from '../chaos/host-containers.ts'
 import { type Kills, killAtRandom } from '../chaos/killer.ts'
 import { describeMatrix, type Verdicts, verdictsOf } from '../chaos/matrix.ts'
-import { killHelperOf } from '../chaos/sandboxes.ts'
-import type { ChaosWork } from '../chaos/work.ts'
+import { programOptions } from '../chaos/program-work.ts'
+import { killAnyContainer, killFunctionOf, killHelperOf } from '../chaos/sandboxes.ts'
+import { type ChaosWork, chaosOptions } from '../chaos/work.ts'
 import { chaosSeed } from '../config.ts'
 import { BenchDaemon, type DaemonSetting, daemonSetting } from '../daemon/daemon.ts'
 import { freePort } from '../daemon/free-port.ts'
 import { leftovers } from '../daemon/leftovers.ts'
 import type { Measured } from '../figure.ts'
+
+type Work = typeof functionWork
 
 interface Scale {
   readonly episodes: number
@@ -25,6 +36,11 @@ interface Scale {
 
 const LONG_BUDGET_MS = 60_000
 const LOOK_MS = 50
+/** Who runs how many of the episodes. */
+const SHARES = { clients: 0.5, functions: 0.25, programs: 0.25 } satisfies Record<
+  ChaosWorker,
+  number
+>
 /** From then on nothing is killed any more. */
 const CALM_SHARE = 0.7
 
@@ -53,7 +69,11 @@ async function chaosOn(
   { episodes, concurrency, agentMs }: Scale,
 ): Promise<readonly Measured[]> {
   const random = createRandom(seed).next
-  const tasks = chaosTasks(driver, episodes, random)
+  const count = (worker: ChaosWorker) => Math.round(episodes * SHARES[worker])
+  const [tasks, ...others] = CHAOS_WORKERS.map((worker) =>
+    chaosTasks({ driver, worker }, count(worker), random),
+  ) as [ChaosTask[], ...ChaosTask[][]]
+  const [inFunctions = [], inPrograms = []] = others
   const { id: from } = await context.image()
   const setting = await settingOf(context, driver)
   const { runDirectory, mark } = setting
@@ -67,7 +87,16 @@ async function chaosOn(
   const reader = context.scope.use(new Sandlot({ url, apiKey }))
   const over = new AbortController()
   const read: ResultRow[] = []
+  const alone = { ...work, concurrency: Math.ceil(concurrency / 2), signal: context.signal }
+  const byItself = [
+    await startFunctions(reader, { ...alone, tasks: inFunctions }),
+    await startPrograms(reader, { ...alone, tasks: inPrograms }),
+  ]
   const targets = {
+    killContainer: async () =>
+      driver === 'gvisor'
+        ? await killAnyContainer(runDirectory)
+        : killFunctionOf(daemon.pid, HOST_FUNCTION),
     async killDaemon() {
       await daemon.kill()
       daemon = await BenchDaemon.start(context, setting)
@@ -77,7 +106,7 @@ async function chaosOn(
       ? { sandboxesIn: runDirectory, killHelper: () => killHelperOf(daemon.pid) }
       : {}),
     // At the end few are left, and would be hit again and again until no attempt is left.
-    isCalm: () => read.length > CALM_SHARE * tasks.length,
+    isCalm: () => read.length > CALM_SHARE * episodes,
   }
   const startedMs = performance.now()
   const run = await runOf(reader, work.run, context.signal)
@@ -89,19 +118,55 @@ async function chaosOn(
     over.abort()
     await killing.catch(() => undefined)
   })
-  for await (const row of run.results({ signal: context.signal })) read.push(row)
+  const runs = [run, ...byItself]
+  const follow = async (each: Run) => {
+    for await (const row of each.results({ signal: context.signal })) read.push(row)
+  }
+  await Promise.all(runs.map(follow))
   over.abort()
   const kills = await killing
   const wallMs = performance.now() - startedMs
-  const recorded = await run.wait({ signal: context.signal })
+  const { signal } = context
+  const recorded = (await Promise.all(runs.map((each) => each.wait({ signal })))).flat()
   for (const client of clients) await client[Symbol.asyncDispose]()
   const alive = await Array.fromAsync(reader.sandboxes.list({ state: 'running' }))
   await daemon[Symbol.asyncDispose]()
   const left = [...alive.map(({ id }) => `sandbox ${id}`), ...(await leftovers(setting))]
-  const verdicts = verdictsOf(tasks, recorded, kills.sandboxes)
-  tell(context, driver, { verdicts, left, kills })
+  const all = [...tasks, ...inFunctions, ...inPrograms]
+  const verdicts = verdictsOf(all, recorded, kills.sandboxes)
+  tell(context, driver, { tasks: all, recorded, verdicts, left, kills })
   const twice = read.length - new Set(read.map(({ key }) => key)).size
   return figuresOf(driver, { verdicts, twice, left, kills, seed, wallMs, count: recorded.length })
+}
+
+type RunByItself = ChaosWork & {
+  readonly tasks: readonly ChaosTask[]
+  readonly signal: AbortSignal
+}
+
+/** A run whose worker is the daemon. */
+async function startPrograms(client: Sandlot, { tasks, signal, ...work }: RunByItself) {
+  const options = programOptions({ ...work, run: `${work.run}-programs` })
+  const run = client.rollouts.program(tasks, { ...options, signal })
+  await run.submitted
+  return run
+}
+
+/** A run whose worker is a function: nobody has to be there for it. */
+async function startFunctions(client: Sandlot, { tasks, signal, ...work }: RunByItself) {
+  const module = new URL('../chaos/function-work.ts', import.meta.url)
+  const options = { resources: { memory: '256MiB' }, concurrency: 4, containers: 4 }
+  const episode = client.fn<Work, 'episode'>(module, { export: 'episode', ...options })
+  const grade = client.fn<Work, 'grade'>(module, { export: 'grade' })
+  const given = tasks.map((task) => ({ ...task, driver: work.driver }))
+  const run = client.rollouts.map(given, episode, {
+    ...chaosOptions(work),
+    name: `${work.run}-functions`,
+    grade: { in: 'world', run: grade },
+    signal,
+  })
+  await run.submitted
+  return run
 }
 
 async function settingOf(
@@ -133,16 +198,29 @@ async function runOf(reader: Sandlot, name: string, signal: AbortSignal): Promis
 function tell(
   { note }: BenchContext,
   driver: ChaosDriver,
-  { verdicts, left, kills }: { verdicts: Verdicts; left: readonly string[]; kills: Kills },
+  found: {
+    readonly tasks: readonly ChaosTask[]
+    readonly recorded: readonly ResultRow[]
+    readonly verdicts: Verdicts
+    readonly left: readonly string[]
+    readonly kills: Kills
+  },
 ): void {
-  note(`chaos: truth against report on ${driver}; ${killedOf(kills)}`)
-  for (const line of describeMatrix(verdicts)) note(`  ${line}`)
+  const { tasks, recorded, verdicts, left, kills } = found
+  note(`chaos: on ${driver}; ${killedOf(kills)}`)
+  for (const worker of CHAOS_WORKERS) {
+    const isOf = (key: string) => key.startsWith(`${worker}/`)
+    const own = tasks.filter(({ id }) => isOf(id))
+    const rows = recorded.filter(({ key }) => isOf(key))
+    note(`chaos: truth against report of ${rows.length} episodes by ${worker}`)
+    for (const line of describeMatrix(verdictsOf(own, rows, kills.sandboxes))) note(`  ${line}`)
+  }
   for (const line of verdicts.wrong) note(`chaos: wrong: ${line}`)
   for (const line of left) note(`chaos: left: ${line}`)
 }
 
-function killedOf({ daemon, client, helper, sandbox }: Kills): string {
-  return `killed: daemon ${daemon} ×, clients ${client} ×, host helper ${helper} ×, sandboxes ${sandbox} ×`
+function killedOf({ daemon, client, container, helper, sandbox }: Kills): string {
+  return `killed: daemon ${daemon} ×, clients ${client} ×, containers of functions ${container} ×, host helper ${helper} ×, sandboxes ${sandbox} ×`
 }
 
 function figuresOf(

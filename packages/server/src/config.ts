@@ -1,8 +1,10 @@
 /** How a daemon is set up. The only file of this package that reads the environment. */
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
+import type { Engine } from '@sandlot/engine'
 import { parseDurationMs, parseSizeBytes, SandlotError } from '@sandlot/protocol'
 import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
+import type { ContainerSource } from './functions/container.ts'
 import type { TlsFiles } from './http/certificate.ts'
 import { SERVER_LIMITS } from './limits.ts'
 import { type PriceTable, parsePrices } from './usage/prices.ts'
@@ -24,6 +26,8 @@ export interface DaemonOptions {
   readonly driver: 'gvisor' | 'fake' | RuntimeDriver
   /** For the driver gvisor alone. */
   readonly gvisor: GvisorPrograms
+  /** Where functions run. Default null: in sandboxes of the driver. */
+  readonly containers: ((parts: Pick<Engine, 'blobs'>) => ContainerSource) | null
   /** Name of this node in records and rows. Default `local`. */
   readonly node: string
   /** Blanks kept ready as long as there is any demand. Default four a processor, at most 16. 0: nothing waits. `SANDLOT_POOL` */
@@ -97,6 +101,7 @@ export function daemonOptions(
     runDirectory: directory(input.runDirectory, 'SANDLOT_RUN_DIRECTORY', '/run/sandlot'),
     driver: input.driver ?? oneOf(environment, 'SANDLOT_DRIVER', DRIVERS, 'gvisor'),
     gvisor: input.gvisor ?? {},
+    containers: input.containers ?? null,
     node: input.node ?? 'local',
     poolTarget: number('SANDLOT_POOL', input.poolTarget, Math.min(16, 4 * cores), UP_TO_4096),
     poolMax: number('SANDLOT_POOL_MAX', input.poolMax, POOL_MAX, UP_TO_4096),

@@ -233,7 +233,8 @@ async function openParts(given: Given & { readonly starting: AsyncDisposableStac
     }),
   )
   disk.govern(node.room)
-  const source = sandboxContainers({ node, images, engine, onStored })
+  const source =
+    options.containers?.(engine) ?? sandboxContainers({ node, images, engine, onStored })
   const coordinator = new Coordinator({
     functions: functionHost(source, given.signer, systemClock),
     ...{ engine, node, currency: options.prices?.currency ?? null },

@@ -2,5 +2,6 @@ export { type Announcement, announcement, readAnnouncement } from './announcemen
 export { type Restored, type RestoreOptions, restoreBackup } from './backup/restore.ts'
 export { type DaemonInput, type DaemonOptions, DEFAULT_PORT, daemonOptions } from './config.ts'
 export { type CloseOptions, type Daemon, startDaemon } from './daemon.ts'
+export type { Container, ContainerSource, OpenContainer } from './functions/container.ts'
 export { type LeakSearch, surveyLeaks } from './leaks.ts'
 export { probeMachine, type TryMachineOptions, tryMachine } from './probe.ts'

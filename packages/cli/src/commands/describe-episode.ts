@@ -1,6 +1,7 @@
 /** What `sandlot episode` prints. */
 import { formatDuration, formatSize } from '@sandlot/protocol'
 import type { EpisodeView, ExecView, ResultRow } from 'sandlot'
+import { z } from 'zod'
 import { formatTable } from '../output/table.ts'
 
 export interface Described {
@@ -69,6 +70,7 @@ function factsOfRow(row: ResultRow): string[][] {
     ['state', `done at ${endedAt}`],
     ['outcome', `${outcome}${valid ? '' : ' (no sample)'}${dropped ? ', dropped' : ''}`],
     ['reward', told],
+    ...stepsOf(row),
     ...cause.map((line, at) => [at === 0 ? 'why' : '', line]),
     ...(flags.length > 0 ? [['flags', flags.join(', ')]] : []),
     ...(kept === null ? [] : [['kept', `sandlot sandbox create --from ${kept} opens its files`]]),
@@ -78,6 +80,26 @@ function factsOfRow(row: ResultRow): string[][] {
       `${formatDuration(Math.round(usage.cpuMs))} of CPU, ${formatSize(usage.memoryPeakBytes)} of memory, ${formatSize(usage.diskBytes)} of disk`,
     ],
   ]
+}
+
+/** What each step of a program was given. */
+const stepped = z.object({
+  steps: z.array(
+    z.object({
+      name: z.string(),
+      reward: z.number().optional(),
+      rewards: z.record(z.string(), z.number()).optional(),
+    }),
+  ),
+})
+
+function stepsOf({ data }: ResultRow): string[][] {
+  const found = stepped.safeParse(data)
+  if (!found.success || found.data.steps.length === 0) return []
+  const told = found.data.steps.map(
+    ({ name, reward, rewards }) => `${name} ${rewards ? JSON.stringify(rewards) : reward}`,
+  )
+  return [['steps', told.join(', ')]]
 }
 
 /** Each attempt with how long its phases took, those in progress last. */

@@ -131,30 +131,53 @@ function ownTerms(
   given: Record<string, unknown>,
   { where, folder, starts, wrong }: Reading & { readonly wrong: Wrong },
 ): TaskOptions {
-  const { from, files, grade = {}, timeout, resources, network, quarantine, ...program } = given
+  const {
+    from,
+    files,
+    grade = {},
+    steps,
+    timeout,
+    resources,
+    network,
+    quarantine,
+    ...program
+  } = given
   if (!isObject(grade)) throw wrong('.grade is not an object')
-  const { run, files: graders, ...grades } = grade
   if (from !== undefined && typeof from !== 'string') throw wrong('.from is not text')
-  // As it will travel, but for its files.
+  const many = { steps: steps === undefined ? undefined : travelling(steps) }
   const terms = {
-    ...{ timeout, resources, network, quarantine, program },
-    grade: { ...grades, command: run },
+    ...{ timeout, resources, network, quarantine, program: { ...program, ...many } },
+    grade: travelling(grade),
   }
   const { error } = taskPut.safeParse({ key: 'k', json: '{}', ...terms })
   if (error) {
     const { message } = invalidRequest(OWN, error)
-    throw wrong(message.replace(/^sandlot/, '').replace(/^\.program(?=[.:])/, ''))
+    const at = message.replace(/^sandlot/, '').replace(/^\.program(?=[.:])/, '')
+    throw wrong(at.replace(/(grade|steps\.\d+)\.command(?=:)/, '$1.run'))
   }
+  const named = (each: Record<string, unknown>, at: string): Record<string, unknown> =>
+    defined({
+      ...each,
+      from: each.from === undefined ? undefined : startOf(String(each.from), { where, starts }),
+      files: brought(each.files, folder, () => wrong(`${at}.files`)),
+      grade: isObject(each.grade) ? named(each.grade, `${at}.grade`) : undefined,
+    })
   return defined({
     ...(program as TaskOptions),
     ...defined({ timeout, resources, network, quarantine }),
-    from: from === undefined ? undefined : startOf(from, { where, starts }),
-    files: brought(files, folder, () => wrong('.files')),
-    grade:
-      grade === given.grade
-        ? defined({ ...grades, run, files: brought(graders, folder, () => wrong('.grade.files')) })
-        : undefined,
-  }) as TaskOptions
+    ...named({ from, files, grade: given.grade }, ''),
+    steps: (steps as Record<string, unknown>[] | undefined)?.map((step, index) =>
+      named(step, `.steps[${index}]`),
+    ),
+  }) as unknown as TaskOptions
+}
+
+/** As it will travel, but for its files: what is `run` here is a command there. */
+function travelling(given: unknown): unknown {
+  if (Array.isArray(given)) return given.map(travelling)
+  if (!isObject(given)) return given
+  const { run, files: _, grade, ...rest } = given
+  return defined({ ...rest, command: run, grade: travelling(grade) })
 }
 
 /** Path in the sandbox → text, or a file of this machine. */
