@@ -1,3 +1,4 @@
+import { SandlotError } from '@sandlot/protocol'
 import { GuestError } from '@sandlot/runtime'
 import type { Lent } from './lend.ts'
 import type { PassFilesRequest } from './port-worlds.ts'
@@ -12,11 +13,17 @@ export async function passFiles(
     try {
       await pass(lent, world, path, wait)
     } catch (error) {
-      if (!(error instanceof GuestError && error.code === 'not_found')) {
-        throw await lent.explain(error)
-      }
+      if (error instanceof GuestError && error.code === 'not_found') continue
+      throw unpackable(path, error) ?? (await lent.explain(error))
     }
   }
+}
+
+/** Such as a device among the files: the doing of whoever left it there. */
+function unpackable(path: string, error: unknown): SandlotError | undefined {
+  if (!(error instanceof GuestError && error.code === 'invalid')) return undefined
+  const message = `${path} can't be passed on: ${error.message}`
+  return new SandlotError('file_failed', message, { cause: error })
 }
 
 async function pass(
