@@ -7,9 +7,8 @@ import type { CoordinatorServices } from './services.ts'
  */
 export async function refuseNever(
   { node }: Pick<CoordinatorServices, 'node'>,
-  resources: Resources | undefined,
+  resources: Resources,
 ): Promise<void> {
-  if (resources?.gpu === undefined) return
   const { never } = await node.capacity(resources)
   if (never !== undefined) throw new SandlotError('invalid_request', never)
 }

@@ -1,27 +1,31 @@
 import { formatSize, SandlotError } from '@sandlot/protocol'
 import type { Need, Room } from './room.ts'
 
-/** @throws SandlotError `invalid_request` where there never will be room, however long one waits */
-export function refuseForEver(need: Need, { size, disk }: Pick<Room, 'size' | 'disk'>): void {
+/** `invalid_request` where there never will be room, however long one waits. */
+export function neverFits(
+  need: Need,
+  { size, disk }: Pick<Room, 'size' | 'disk'>,
+): SandlotError | undefined {
   if (need.cpus > size.cpus) {
-    throw new SandlotError(
+    return new SandlotError(
       'invalid_request',
       `resources.cpu: ${need.cpus} are asked for, the machine gives ${size.cpus} in all`,
     )
   }
   if (need.memoryBytes > size.memoryBytes) {
-    throw new SandlotError(
+    return new SandlotError(
       'invalid_request',
       `resources.memory: ${formatSize(need.memoryBytes)} are asked for, the machine gives ${formatSize(size.memoryBytes)} in all`,
     )
   }
   if (need.diskBytes > disk.bytes) {
-    throw new SandlotError(
+    return new SandlotError(
       'invalid_request',
       `resources.disk: ${formatSize(need.diskBytes)} are needed with what a grader may write, the machine's disk gives ${formatSize(disk.bytes)} in all`,
       { hint: 'Ask for a smaller disk, or free space under the data directory of the daemon.' },
     )
   }
+  return undefined
 }
 
 /** Nobody is let in for this reason. */

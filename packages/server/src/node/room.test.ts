@@ -53,3 +53,14 @@ test('who waits behind it is let in when it has waited in vain', async () => {
   await behind
   expect(room).toMatchObject({ waiting: 0, used: { sandboxes: 2 } })
 })
+
+test('what there never is is told beforehand', async () => {
+  const { room } = open()
+  const asked = (gib: number) =>
+    room.counts(completeResources({ memory: { request: gib * GIB, limit: gib * GIB } }))
+  expect(await asked(11)).toMatchObject({
+    never: expect.stringMatching(/resources.memory: 11 GiB are asked for, .* 10 GiB in all/),
+    sandboxes: 0,
+  })
+  expect(await asked(9)).not.toHaveProperty('never')
+})

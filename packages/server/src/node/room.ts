@@ -5,7 +5,7 @@ import type { DiskRoom } from './disk-room.ts'
 import type { GpuRoom, HeldGpus } from './gpu-room.ts'
 import type { MemoryRoom } from './memory-room.ts'
 import type { NodeCapacity } from './port.ts'
-import { closed, full, refuseForEver } from './room-refusals.ts'
+import { closed, full, neverFits } from './room-refusals.ts'
 
 /** What a node has for sandboxes. Requests are counted against it, limits are not. */
 export interface RoomSize {
@@ -113,7 +113,8 @@ export class Room {
   async #take(resources: Resources, options: RoomWait): Promise<Disposable> {
     const need = needOf(resources)
     if (need.diskBytes > 0) await this.disk.measure()
-    refuseForEver(need, this)
+    const never = neverFits(need, this)
+    if (never) throw never
     // Some may have become free since.
     if (!this.memory.admits(need.memoryBytes)) await this.memory.look()
     options.signal.throwIfAborted()
@@ -173,7 +174,7 @@ export class Room {
     const { gpu } = resources
     await this.disk.measure().catch(() => {})
     if (gpu) await this.gpus.measure().catch(() => {})
-    const never = gpu && this.gpus.never(gpu)
+    const never = (gpu && this.gpus.never(gpu)) ?? neverFits(needOf(resources), this)?.message
     return {
       ...(never === undefined ? {} : { never }),
       sandboxes: this.count(resources, 'all'),

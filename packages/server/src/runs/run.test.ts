@@ -33,6 +33,27 @@ test('a batch of the client’s own episodes: each in its sandbox, each with one
   expect((await at.ask('GET', '/v1/runs/batch')).code).toBe('run_unknown')
 })
 
+test('resources that the machine never has are refused with the run; those of one task are that task’s', async () => {
+  await using at = await startTestDaemon()
+  const from = await at.image()
+  await using client = new Sandlot({ url: at.url, apiKey: at.daemon.apiKey })
+  const tasks = [{ id: 'fits' }, { id: 'too-large', resources: { memory: '90TiB' } }]
+  const episode = async () => ({ reward: 1 })
+  const large = { from, name: 'large', resources: { memory: '90TiB' } }
+  await expect(client.rollouts.map(tasks, episode, large).wait()).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringContaining('resources.memory: 90 TiB are asked for'),
+  })
+  expect((await at.ask('GET', '/v1/runs/large')).code).toBe('run_unknown')
+  const run = client.rollouts.map(tasks, episode, {
+    ...{ from, each: ({ resources }) => (resources ? { resources } : {}) },
+  })
+  const rows = await run.wait()
+  expect(Object.fromEntries(rows.map(({ key, outcome }) => [key, outcome]))).toEqual({
+    ...{ fits: 'graded', 'too-large': 'task_invalid' },
+  })
+})
+
 test('a grade by command runs in a world of its own, with files that are brought there alone', async () => {
   await using at = await startTestDaemon({
     script: ({ world, argv, files }) => {
