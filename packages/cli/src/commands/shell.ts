@@ -53,7 +53,11 @@ export async function shellCommand(
 
 function checkTogether(argv: readonly string[], options: ShellOptions): void {
   const { attach, list, kill, env, cwd, user, term } = options
-  const isFound = attach !== undefined || list || kill !== undefined
+  const asked = [attach !== undefined, list, kill !== undefined].filter((each) => each)
+  if (asked.length > 1) {
+    throw new Mistake('--list, --attach and --kill are one thing each', 'say one of them')
+  }
+  const isFound = asked.length > 0
   const begins = argv.length > 0 || [env, cwd, user, term].some((each) => each !== undefined)
   if (!isFound || !begins) return
   throw new Mistake(

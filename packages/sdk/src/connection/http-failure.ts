@@ -27,9 +27,16 @@ export function failedFetch(thrown: unknown, url: string): SandlotError {
   return new SandlotError('connection_lost', `the connection to ${origin} broke`, { cause: thrown })
 }
 
-/** Someone is there, with a certificate that this machine has no reason to believe. */
+/** Someone is there, who speaks no TLS, or has a certificate that this machine has no reason to believe. */
 export function untrusted(error: unknown, origin: string): SandlotError | undefined {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
+  // OpenSSL's words for an answer that is no TLS.
+  if (/wrong version number/i.test(message)) {
+    return new SandlotError('unreachable', `who answers at ${origin} speaks no TLS`, {
+      hint: `Write it as ${origin.replace(/^\w+/, 'http')}, or start the daemon with a certificate: --tls-cert and --tls-key.`,
+      cause: error,
+    })
+  }
   if (!/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code)) return undefined
   const text = `the certificate of ${origin} is not trusted: ${message || code}`
   return new SandlotError('unreachable', text, {
