@@ -5,7 +5,7 @@ import { LIMITS } from './limits.ts'
 import { rewardSource } from './reward-source.ts'
 
 const modelUrl = z
-  .url({ protocol: /^https?$/, error: 'not an http:// or https:// address' })
+  .url({ protocol: /^https?$/, error: 'not an http:// or https:// address', abort: true })
   .max(LIMITS.pathBytes)
   .refine((text) => {
     const { username, password, search, hash } = new URL(text)

@@ -176,6 +176,17 @@ test('deadlines beyond what a timer waits name the most, and are no early end', 
   expect(long.json).toMatchObject({ exitCode: 0, timedOut: false })
 })
 
+test.each(['', 'x', 'http://[', 'ftp://a', 'http://u:p@a/', 'http://a/?q', 'http://a/#f'])(
+  'what is no address of a model is refused: %j',
+  async (url) => {
+    const program = { command: 'true', model: { url } }
+    const run = { name: 'a', kind: 'program', from: 'x', concurrency: 1, program }
+    const reply = await at.ask('POST', '/v1/runs', { json: run })
+    checkRefusal(reply)
+    expect(reply.text).toContain('body.program.model.url')
+  },
+)
+
 const NO_NAMES = [' ', 'a\0b', '%00', '💥', '../x', 'im_ ', 'x'.repeat(200)]
 
 test.each(NO_NAMES)(
