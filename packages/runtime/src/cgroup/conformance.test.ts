@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CgroupLeaf, Cgroups } from './cgroups.ts'
 import { detectCgroups } from './detect.ts'
@@ -102,19 +103,29 @@ describe.skipIf(!detected)('the machine is out of memory, not the leaf', () => {
   test('what the kernel kills for a limit above it has not met its own', async () => {
     const cgroups = detected as Cgroups
     await cgroups.prepare()
-    const leaf = cgroups.leaf('innocent')
-    await leaf.create({ ...LIMITS, memoryBytes: 512 * MIB })
+    const leaf = cgroups.leaf(`innocent${process.pid}`)
+    // Its cache of files is at its limit, which harms nobody.
+    await leaf.create({ ...LIMITS, memoryBytes: 48 * MIB })
     const memory = leaf.directories.find((each) => each.includes('memory')) ?? leaf.directories[0]
     const above = join(memory ?? '', '..')
     const file = cgroups.version === 1 ? 'memory.limit_in_bytes' : 'memory.max'
-    await writeFile(join(above, file), String(24 * MIB))
-    const child = spawn('/bin/sh', ['-c', 'read go; exec tail /dev/zero'], {
-      stdio: ['pipe', 'ignore', 'ignore'],
-    })
+    const large = join(await mkdtemp('/var/tmp/sandlot-suite-'), 'large')
+    const fill = `head -c 100000000 /dev/zero >${large}; rm -r ${dirname(large)}`
+    const child = spawn(
+      '/bin/sh',
+      ['-c', `read go; ${fill}; echo filled; read on; exec tail /dev/zero`],
+      {
+        stdio: ['pipe', 'pipe', 'ignore'],
+      },
+    )
     children.push(child)
     const gone = once(child, 'exit')
     for (const path of leaf.joinFiles) await writeFile(path, String(child.pid))
-    child.stdin?.end('go\n')
+    child.stdin?.write('go\n')
+    await once(child.stdout as Readable, 'data')
+    expect((await leaf.evidence()).peakBytes).toBeGreaterThan(46 * MIB)
+    await writeFile(join(above, file), String(24 * MIB))
+    child.stdin?.end('on\n')
     await gone
     expect(child.signalCode).toBe('SIGKILL')
     expect(await leaf.evidence()).toMatchObject({ oomKills: 1, limitHit: false })

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { CgroupLeaf, Cgroups, LeafLimits, LeafUsage, MemoryEvidence } from './cgroups.ts'
 import { ControlFiles, poll } from './files.ts'
 import type { ControlIo } from './io.ts'
+import { kernelLog, oomDomain } from './kernel-log.ts'
 import { killInRounds } from './kill-rounds.ts'
 
 /** Where each controller is mounted; two names may share one directory (`cpu,cpuacct`). */
@@ -22,7 +23,12 @@ const LIMIT_SLACK_BYTES = 2 * 2 ** 20
 const USAGE = 'memory.usage_in_bytes'
 const WITH_ALL_BELOW = { limit: 'memory.limit_in_bytes', usage: USAGE, prefix: 'total_' }
 
-export function cgroupsV1(mounts: ControllerMounts, parent: string, io?: ControlIo): Cgroups {
+export function cgroupsV1(
+  mounts: ControllerMounts,
+  parent: string,
+  io?: ControlIo,
+  log: () => Iterable<string> = kernelLog,
+): Cgroups {
   const files = new ControlFiles(io)
   const parents: ControllerMounts = {
     memory: join(mounts.memory, parent),
@@ -34,7 +40,7 @@ export function cgroupsV1(mounts: ControllerMounts, parent: string, io?: Control
   return {
     version: 1,
     prepare: async () => void (await Promise.all(all.map((each) => files.makeUnlessThere(each)))),
-    leaf: (hostId) => leaf(files, parents, hostId),
+    leaf: (hostId) => leaf({ files, log }, parents, hostId),
     memoryAbove: async () => files.memoryAbove([mounts.memory, parents.memory], WITH_ALL_BELOW),
     list: async () => {
       const names = await Promise.all(all.map((each) => files.directories(each)))
@@ -48,7 +54,12 @@ function distinct(mounts: ControllerMounts): readonly string[] {
   return [...new Set([mounts.memory, mounts.cpu, mounts.cpuacct, mounts.pids])]
 }
 
-function leaf(files: ControlFiles, parents: ControllerMounts, hostId: string): CgroupLeaf {
+interface Parts {
+  readonly files: ControlFiles
+  readonly log: () => Iterable<string>
+}
+
+function leaf({ files, log }: Parts, parents: ControllerMounts, hostId: string): CgroupLeaf {
   const memory = join(parents.memory, hostId)
   const cpu = join(parents.cpu, hostId)
   const cpuacct = join(parents.cpuacct, hostId)
@@ -82,7 +93,7 @@ function leaf(files: ControlFiles, parents: ControllerMounts, hostId: string): C
       memoryPeakBytes: files.number(join(memory, 'memory.max_usage_in_bytes')),
     }),
     memoryBytes: async () => memoryBytes(),
-    evidence: async () => evidence(files, memory),
+    evidence: async () => evidence({ files, log }, memory, hostId),
     processes: async () => files.pids(procs),
     kill: (timeoutMs) => killInRounds(files, procs, timeoutMs),
     remove: (timeoutMs) =>
@@ -110,11 +121,13 @@ function sharesOf(share: number): number {
   return Math.max(CPU_SHARES_MIN, Math.min(Math.round(share * CPU_SHARES_ONE), CPU_SHARES_MAX))
 }
 
-function evidence(files: ControlFiles, memory: string): MemoryEvidence {
+/** Whose need it was that it was killed for, the kernel writes into its log alone; where that is silent, its peak has to tell. */
+function evidence({ files, log }: Parts, memory: string, hostId: string): MemoryEvidence {
   const oomKills = files.keyed(join(memory, 'memory.oom_control'), 'oom_kill')
   const limitBytes = files.number(join(memory, 'memory.limit_in_bytes'))
   const peakBytes = files.number(join(memory, 'memory.max_usage_in_bytes'))
-  // `failcnt` says nothing: newer kernels no longer count.
-  const limitHit = limitBytes > 0 && peakBytes >= limitBytes - LIMIT_SLACK_BYTES
-  return { oomKills, limitHit, limitBytes, peakBytes }
+  const domain = oomKills > 0 ? oomDomain(hostId, log) : undefined
+  // The peak counts files too, which fill any group without harm. `failcnt` says nothing: newer kernels no longer count.
+  const isAtLimit = limitBytes > 0 && peakBytes >= limitBytes - LIMIT_SLACK_BYTES
+  return { oomKills, limitHit: domain ? domain === 'own' : isAtLimit, limitBytes, peakBytes }
 }
