@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import type { ResultRow } from 'sandlot'
+import { Image, type ResultRow } from 'sandlot'
 import { expect, test } from 'vitest'
 import { story } from './harness/story.ts'
 import { until } from './harness/until.ts'
@@ -56,6 +56,49 @@ await story('a run of programs', { pool: 2 }, (given) => {
     const said = await run.artifact(rows.late as ResultRow, 'agent.stdout')
     expect(Buffer.from(said).toString()).toBe('so far\n')
     expect(await Array.fromAsync(given.client.sandboxes.list())).toEqual([])
+  })
+
+  test('a grader in an image of its own sees what it is passed alone, whatever the episode starts from', async () => {
+    const image = Image.fromId(given.image)
+    const grader = image.run('mkdir /grader && echo 42 > /grader/wanted').env({ WHERE: 'grader' })
+    const memory = await given.client.prepare({
+      ...{ from: image, snapshot: 'memory', start: 'exec sleep 1000', network: 'none' },
+      resources: { memory: { request: '64MiB', limit: '256MiB' } },
+    })
+    const starts = {
+      plain: { resources: small },
+      'on the disk': { resources: { memory: '256MiB', disk: '1GiB' } },
+      'from memory': { from: memory },
+    }
+    const seen = 'ls -d /out/link /secret /tests; echo "$WHERE"; pgrep sleep'
+    const run = given.client.rollouts.program(
+      Object.keys(starts).map((id) => ({ id })),
+      {
+        from: given.image,
+        command:
+          'mkdir /out; echo 42 > /out/answer; ln -s /bin/sh /out/link; touch /secret; sleep 100 > /dev/null 2>&1 &',
+        grade: { run: 'true' },
+        each: ({ id }) => ({
+          ...starts[id as keyof typeof starts],
+          grade: {
+            run: `${seen}; cmp /out/answer /grader/wanted`,
+            ...{ from: grader, pass: ['/out', '/nothing'] },
+          },
+        }),
+      },
+    )
+    const rows = await run.wait()
+    expect(
+      rows.map(({ key, outcome, reward, error }) => [key, error ?? outcome, reward]).sort(),
+    ).toEqual(
+      Object.keys(starts)
+        .map((key) => [key, 'graded', 1])
+        .sort(),
+    )
+    for (const row of rows) {
+      const said = await run.artifact(row, 'grade.stdout')
+      expect(Buffer.from(said).toString()).toBe('/out/link\ngrader\n')
+    }
   })
 
   test('a grader that does not end tells what it printed until then', async () => {

@@ -2,6 +2,9 @@ import type { GradeResult, InputBody } from '../run/input.ts'
 import { noteFailed, noteGiven } from './truth.ts'
 import { type EffectOf, insist, type OfSandbox, type World } from './world.ts'
 
+/** What it leaves in the place of the episode's data. */
+const GRADED = '{"steps":[]}'
+
 /** The daemon's own grader: a command in the sandbox, found again by its token. */
 export interface FakeGrader {
   start(effect: EffectOf<'start_grade'>): void
@@ -47,7 +50,8 @@ export function createFakeGrader(world: World, isAlive: (of: OfSandbox) => boole
       const delayMs = slow ? random.between(20_000, 40_000) : random.spread(scenario.gradeMs, 0.7)
       timeline.after(delayMs, () => {
         if (cancelled.has(token)) return
-        answer(token, { type: 'graded', episode, attempt, token, result: verdict(effect) })
+        const data = random.chance(0.2) ? { dataJson: GRADED } : {}
+        answer(token, { type: 'graded', episode, attempt, token, result: verdict(effect), ...data })
       })
     },
     cancel(token) {
