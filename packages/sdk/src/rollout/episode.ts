@@ -64,10 +64,10 @@ export interface GradeContext<Task> {
   readonly signal: AbortSignal
 }
 
-/** A verdict: one finite number, or named ones. */
+/** A verdict: one finite number, named ones, or both. */
 export type Verdict =
   | number
-  | { readonly reward: number }
-  | { readonly rewards: Record<string, number> }
+  | { readonly reward: number; readonly rewards?: Record<string, number> }
+  | { readonly reward?: undefined; readonly rewards: Record<string, number> }
 
 export type Grader<Task> = (context: GradeContext<Task>) => Promise<Verdict>

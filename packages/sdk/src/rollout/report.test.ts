@@ -51,6 +51,14 @@ test('a verdict is a finite number, alone or named', () => {
   expect(reportOfVerdict(0)).toEqual({ kind: 'returned', reward: 0 })
   expect(reportOfVerdict({ reward: 1 })).toEqual({ kind: 'returned', reward: 1 })
   expect(reportOfVerdict({ rewards: { a: 1 } })).toEqual({ kind: 'returned', rewards: { a: 1 } })
+  const both = { reward: 1, rewards: { style: 0.5 } }
+  expect(reportOfVerdict(both)).toEqual({ kind: 'returned', ...both })
+  for (const half of [
+    { ...both, reward: '1' },
+    { ...both, rewards: { style: Number.NaN } },
+  ]) {
+    expect(reportOfVerdict(half)).toMatchObject({ kind: 'invalid' })
+  }
   for (const verdict of [undefined, null, true, '1', Number.NaN, {}, { rewards: {} }]) {
     expect(reportOfVerdict(verdict)).toMatchObject({ kind: 'invalid' })
   }

@@ -9,6 +9,7 @@ const CAUSES_LENGTH_MAX = 8_192
 const CAUSES_MAX = 8
 
 type Returned = Extract<WorkerReport, { kind: 'returned' }>
+type Invalid = Extract<WorkerReport, { kind: 'invalid' }>
 
 /** Stores data that is too large to travel inline; returns its digest. */
 export type StoreData = (bytes: Uint8Array) => Promise<string>
@@ -22,18 +23,9 @@ export async function reportOfEpisode(returned: unknown, store: StoreData): Prom
       'return an object such as { reward: 1 }',
     )
   }
-  const { reward, rewards, data, limit } = returned as Record<string, unknown>
-  const report: Returned = { kind: 'returned' }
-  if (reward !== undefined) {
-    if (!isFiniteNumber(reward))
-      return invalid(`the reward is ${shown(reward)}`, 'a reward is a finite number')
-    report.reward = reward
-  }
-  if (rewards !== undefined) {
-    const wrong = wrongReward(rewards)
-    if (wrong) return invalid(wrong, 'rewards are finite numbers by name')
-    report.rewards = rewards as Record<string, number>
-  }
+  const { data, limit } = returned as Record<string, unknown>
+  const report = withRewards(returned)
+  if (report.kind === 'invalid') return report
   if (limit !== undefined) {
     if (typeof limit !== 'string')
       return invalid(`limit is ${shown(limit)}`, "limit is text such as 'turns'")
@@ -46,15 +38,29 @@ export async function reportOfEpisode(returned: unknown, store: StoreData): Prom
 export function reportOfVerdict(verdict: unknown): WorkerReport {
   if (isFiniteNumber(verdict)) return { kind: 'returned', reward: verdict }
   if (typeof verdict === 'object' && verdict !== null) {
-    const { reward, rewards } = verdict as Record<string, unknown>
-    if (isFiniteNumber(reward)) return { kind: 'returned', reward }
-    if (rewards !== undefined && !wrongReward(rewards))
-      return { kind: 'returned', rewards: rewards as Record<string, number> }
+    const report = withRewards(verdict)
+    if (report.kind === 'invalid' || 'reward' in report || 'rewards' in report) return report
   }
   return invalid(
     `the grader returned ${shown(verdict)}`,
     'a verdict is a finite number, { reward } or { rewards }',
   )
+}
+
+function withRewards(given: object): Returned | Invalid {
+  const { reward, rewards } = given as Record<string, unknown>
+  const report: Returned = { kind: 'returned' }
+  if (reward !== undefined) {
+    if (!isFiniteNumber(reward))
+      return invalid(`the reward is ${shown(reward)}`, 'a reward is a finite number')
+    report.reward = reward
+  }
+  if (rewards !== undefined) {
+    const wrong = wrongReward(rewards)
+    if (wrong) return invalid(wrong, 'rewards are finite numbers by name')
+    report.rewards = rewards as Record<string, number>
+  }
+  return report
 }
 
 /** The report of user code that threw, be it something that throws when it is looked at. */
@@ -145,7 +151,7 @@ const AS_TEXT = {
   customInspect: false,
 } as const
 
-function invalid(what: string, wanted: string): WorkerReport {
+function invalid(what: string, wanted: string): Invalid {
   return { kind: 'invalid', cause: [`${what}; ${wanted}`.slice(0, LIMITS.causeLength)] }
 }
 

@@ -2,6 +2,7 @@ import { type Engine, EngineError } from '@sandlot/engine'
 import { type Artifact, artifact, formatSize, LIMITS } from '@sandlot/protocol'
 import { GuestError } from '@sandlot/runtime'
 import picomatch from 'picomatch'
+import { toSandlotError } from '../failure.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { Lent } from './lend.ts'
 
@@ -41,7 +42,7 @@ export async function collectFiles(
         break
       }
       if (!(error instanceof GuestError)) throw await lent.explain(error)
-      collection.leaveOut(pattern, error.message)
+      collection.leaveOut(pattern, whyNotRead(pattern, error))
     }
   }
   return collection.done()
@@ -114,7 +115,7 @@ class Collection {
       }
     } catch (error) {
       if (!(error instanceof GuestError)) throw error
-      if (!isMissing(error)) this.leaveOut(directory, error.message)
+      if (!isMissing(error)) this.leaveOut(directory, whyNotRead(directory, error))
     }
     for (const [path, sizeBytes] of files.sort(byPath)) await this.#takeFile(path, sizeBytes)
     for (const path of below.sort()) {
@@ -144,7 +145,7 @@ class Collection {
       this.#files.set(path, { name: path, blob: stored.digest, sizeBytes: stored.sizeBytes })
     } catch (error) {
       if (signal.aborted || isLost(error)) throw error
-      this.leaveOut(path, (error as Error).message)
+      this.leaveOut(path, whyNotRead(path, error))
     }
   }
 
@@ -160,6 +161,13 @@ class Collection {
     }
     return undefined
   }
+}
+
+/** The guest says what it could not read, and often no more: that stands there already. */
+export function whyNotRead(path: string, error: unknown): string {
+  const { message, code } = toSandlotError(error)
+  const why = message.startsWith(path) ? message.slice(path.length).replace(/^:? */, '') : message
+  return why || `it can't be read (${code})`
 }
 
 interface Search {
