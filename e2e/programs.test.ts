@@ -117,6 +117,20 @@ await story('a run of programs', { pool: 2 }, (given) => {
     expect(Buffer.from(said).toString()).toBe('comparing\n')
   })
 
+  test('a set-up that does not end tells where it was', async () => {
+    const run = given.client.rollouts.program([{ id: 'never' }], {
+      ...{ from: given.image, command: ['true'], resources: small },
+      setup: ['true', 'echo fetching; sleep 1000'],
+      timeout: { setup: '2s' },
+    })
+    expect(await run.wait()).toMatchObject([
+      {
+        ...{ outcome: 'setup_error', valid: false, reward: null },
+        error: 'the set-up did not end within 2s: its command 2: fetching',
+      },
+    ])
+  })
+
   test('has a model on its loopback, and nothing else', async () => {
     const asked: string[] = []
     const model = createServer(async (request, response) => {

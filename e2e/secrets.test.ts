@@ -1,6 +1,6 @@
 /** Secrets, and what a sandbox may reach while it runs: with clients that are in real sandboxes. */
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders, RequestListener } from 'node:http'
 import { createServer as plainServer } from 'node:http'
 import { createServer as secureServer } from 'node:https'
@@ -11,6 +11,7 @@ import { issueFor, makeAuthority } from '@sandlot/runtime'
 import type { NetworkLogEntry, Sandbox } from 'sandlot'
 import { afterAll, expect, test } from 'vitest'
 import type * as handlers from './harness/handlers.ts'
+import { allProcesses, commandOf } from './harness/processes.ts'
 import { python } from './harness/shells.ts'
 import { story } from './harness/story.ts'
 
@@ -113,6 +114,29 @@ await story('secrets of a sandbox', { pool: 1, environment }, (at) => {
     const log = await Array.fromAsync(sandbox.network.log())
     const closed = log.filter((entry) => entry.kind === 'closed')
     expect(closed.some(({ secrets: used }) => used?.includes('API_KEY'))).toBe(true)
+  })
+
+  test('an environment stands in no command line, no environment and no file of what runs a sandbox', async () => {
+    const value = `kept-${process.pid}-${Date.now()}`
+    const env = { TOKEN: value }
+    await using sandbox = await at.client.sandboxes.create({ from: at.image, env })
+    const running = sandbox.exec('echo $TOKEN; exec sleep 1000', { stream: true })
+    for await (const { text } of running) {
+      expect(text).toBe(`${value}\n`)
+      break
+    }
+    for (const pid of allProcesses()) {
+      for (const file of ['cmdline', 'environ']) {
+        const text = await readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '')
+        expect(text.includes(value), `${file} of ${commandOf(pid)}`).toBe(false)
+      }
+    }
+    const { runDirectory } = at.daemon
+    for (const entry of await readdir(runDirectory, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      const bytes = await readFile(join(entry.parentPath, entry.name)).catch(() => '')
+      expect(bytes.includes(value), entry.name).toBe(false)
+    }
   })
 
   test('one that has no network gets one and loses it while it runs, and its log tells both', async () => {

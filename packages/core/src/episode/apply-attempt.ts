@@ -65,7 +65,7 @@ export function applyBound(
     return
   }
   takeToken(run, attempt, event)
-  const dueMs = dueAfter(attempt, event.atMs, timeoutsOf(run, episode).setup)
+  const dueMs = dueAfter(attempt, event.atMs, timeoutsOf(run, episode).setup) + CORE_LIMITS.stopMs
   moveEpisode(run, episode, 'setup', { atMs: event.atMs, dueMs })
   effects?.push(setupEffect(episode))
 }

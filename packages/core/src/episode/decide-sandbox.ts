@@ -14,6 +14,7 @@ import type { Episode, Run } from '../run/run.ts'
 import { endAttempt, giveUpBeside } from './decide-end.ts'
 import type { Ending } from './ending.ts'
 import { endingOfFate, overruledBy } from './fate.ts'
+import { late } from './late.ts'
 import { giveUp, settle } from './settle.ts'
 
 export function decideReady(decision: Decision, input: InputOf<'sandbox_ready'>): void {
@@ -128,8 +129,12 @@ export function decideSetupDone(decision: Decision, input: Fenced): void {
 export function decideSetupFailed(decision: Decision, input: InputOf<'setup_failed'>): void {
   const episode = fencedEpisode(decision, input)
   if (episode?.phase !== 'setup') return
-  const outcome = input.fault === 'workload' ? 'setup_error' : 'infra_create'
-  const ending = settle(decision.run, episode, { outcome, cause: [input.cause] })
+  const outcome = input.fault === 'platform' ? 'infra_create' : 'setup_error'
+  const cause =
+    input.fault === 'late'
+      ? `${late(decision, episode, 'the set-up did not end', 'setup')}: ${input.cause}`
+      : input.cause
+  const ending = settle(decision.run, episode, { outcome, cause: [cause] })
   endAttempt(decision, episode, { ending })
 }
 

@@ -9,7 +9,7 @@ import type { EpisodePhase } from '@sandlot/protocol'
  * | `queued` | put; the wait before a retry is over | no attempt, no slot, no deadline | admitted; cancelled |
  * | `backoff` | an attempt ended that is made again later | no attempt, no slot; due when the wait ends | due; cancelled |
  * | `creating` | admitted | a slot; a sandbox has been asked for; due after `timeout.create` | there; failed; lost; due; given up |
- * | `setup` | the sandbox is there, and the run has a set-up | a token; due after `timeout.setup` | done; failed; due; lost; given up |
+ * | `setup` | the sandbox is there, and the run has a set-up | a token; due a while after `timeout.setup`: the daemon ends its commands in time, and says what they printed | done; failed; due; lost; given up |
  * | `ready` | the sandbox is prepared, no worker is free | nothing runs, no clock | offered; lost; given up |
  * | `offered` | a lease was offered to a worker | a token; due after a lease's life, or the time that a program's files may take | taken; not taken in time; not held after a reconnect; worker or sandbox lost |
  * | `agent` | the lease was taken; a model call ended | the agent's clock runs; due when it is used up | reported; a model call; due; worker or sandbox lost |

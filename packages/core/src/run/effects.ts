@@ -14,7 +14,7 @@ export function acquireEffect(episode: Episode): Effect {
 }
 
 export function setupEffect(episode: Episode): Effect {
-  return { type: 'run_setup', ...inSandbox(episode), dueMs: episode.dueMs ?? 0 }
+  return { type: 'run_setup', ...inSandbox(episode), dueMs: commandDueMs(episode) }
 }
 
 export function gradeEffect(episode: Episode): Effect {
@@ -58,7 +58,7 @@ export function releaseEffect(episode: Episode): Effect {
   }
 }
 
-/** When the grade by the daemon is over. The phase itself is due when that should have been heard. */
+/** When the time of a set-up, or of a grade by the daemon, is over. The phase itself is due when that should have been heard. */
 function commandDueMs({ dueMs }: Episode): number {
   return (dueMs ?? 0) - CORE_LIMITS.stopMs
 }

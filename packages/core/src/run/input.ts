@@ -98,10 +98,13 @@ type SandboxBody =
       readonly left?: Left
     } & AttemptAddress)
   | ({ readonly type: 'setup_done' } & Fenced)
-  /** `workload`: the task's own set-up failed. `platform`: ours did, and the attempt is made again. */
+  /**
+   * `workload`: the task's own set-up failed. `late`: it did not end in its time, and `cause` is where it was. `platform`: ours failed, and
+   * the attempt is made again.
+   */
   | ({
       readonly type: 'setup_failed'
-      readonly fault: 'workload' | 'platform'
+      readonly fault: 'workload' | 'late' | 'platform'
       readonly cause: string
     } & Fenced)
 

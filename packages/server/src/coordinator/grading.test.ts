@@ -309,6 +309,17 @@ describe('a set-up', () => {
     }
   })
 
+  test('that does not end in time is setup_error with where it was, and what it said', async () => {
+    const late: Partial<NodeExecEnd> = { exitCode: null, signal: 9, timedOut: true, killed: true }
+    const { simulation, row } = await prepared({
+      onExec: ({ argv }) =>
+        argv.includes('second') ? { ...late, stderr: Buffer.from('fetching 3 of 9\n') } : {},
+    })
+    await using _ = simulation
+    expect(row).toMatchObject({ outcome: 'setup_error', valid: false, reward: null })
+    expect(row?.error).toBe('the set-up did not end within 2s: its command 2: fetching 3 of 9')
+  })
+
   test('that never ends is setup_error', async () => {
     const { simulation, row } = await prepared({ onExec: () => new Promise(() => {}) })
     await using _ = simulation

@@ -1,7 +1,7 @@
 import { type AttemptAddress, type Effect, isCurrent } from '@sandlot/core'
 import type { Clock, Engine } from '@sandlot/engine'
 import { argvOf, type PhaseNetwork, SandlotError } from '@sandlot/protocol'
-import { endedHow } from '../node/ended-how.ts'
+import { endedHow, withWords } from '../node/ended-how.ts'
 import type { NodePort } from '../node/port.ts'
 import { execId, sandboxId } from './ids.ts'
 import type { LeavesUnderWay } from './leaves-under-way.ts'
@@ -102,8 +102,11 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
           },
           { signal },
         )
-        // Over its time: core ends the phase by its own clock.
-        if (end.timedOut) return
+        if (end.timedOut) {
+          const cause = withWords(`its command ${step + 1}`, end)
+          actor.post({ type: 'setup_failed', ...of, fault: 'late', cause })
+          return
+        }
         if (end.exitCode !== 0) {
           const cause = `set-up command ${step + 1} ${endedHow(end)}`
           actor.post({ type: 'setup_failed', ...of, fault: 'workload', cause })
