@@ -52,7 +52,7 @@ export interface ProgramStep extends OwnCommand {
   /** Runs before it, when its files are there. One that fails is `episode_error`. */
   readonly prepare?: string | readonly string[]
   /**
-   * Default: the run's `timeout.agent`. Used up, the step is graded as it stands, and its episode is `limit`. Calls of the model don't
+   * Default: `timeout.agent` of its task, or of the run. Used up, the step is graded as it stands, and its episode is `limit`. Calls of the model don't
    * count.
    */
   readonly timeout?: number | string
@@ -65,7 +65,7 @@ export interface ProgramStep extends OwnCommand {
 export interface StepGrade extends OwnCommand, GradedElsewhere {
   readonly run: CommandGrade['run']
   readonly reward?: RewardOption
-  /** Default: the run's `timeout.grade`. */
+  /** Default: `timeout.grade` of its task, or of the run. */
   readonly timeout?: number | string
 }
 

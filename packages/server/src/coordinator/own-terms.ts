@@ -13,7 +13,7 @@ import { defined } from '../defined.ts'
 import { startOf } from '../sandboxes/start-of.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { RunMemory, TaskRequest } from './port.ts'
-import { stepsMs } from './programs/step-times.ts'
+import { type StepTimes, stepsMs } from './programs/step-times.ts'
 import type { CommandGrade, Specification } from './specification.ts'
 
 /** What one episode's sandboxes are made of and what is run in them: the run's, with what its task has of its own. */
@@ -32,12 +32,15 @@ export interface Terms
 export type RunGrade = CommandGrade & Pick<OwnGrade, 'from' | 'pass'>
 
 /** A program, or the steps that stand in its place. */
-export type RunProgram = ProgramSpec & Pick<OwnProgram, 'steps' | 'rewards'>
+export type RunProgram = ProgramSpec & Pick<OwnSteps, 'steps' | 'rewards' | 'times'>
+
+/** `times`: of the phases that its steps would be by themselves. */
+type OwnSteps = OwnProgram & { readonly times?: StepTimes }
 
 /** What of them is the task's own, complete in itself. Stored with the task. */
 interface Own extends Partial<Pick<Terms, 'resources' | 'network' | 'secrets' | 'quarantine'>> {
   readonly start?: OwnStartPoint
-  readonly program?: OwnProgram
+  readonly program?: OwnSteps
   readonly grade?: OwnGrade
 }
 
@@ -73,7 +76,7 @@ export async function taskTermsOf(
     ...(await ownStart(specification, task, imageDigest)),
     ...(network ? { network } : {}),
     ...(secrets ? { secrets } : {}),
-    ...(program ? { program } : {}),
+    ...(program ? { program: withTimes(specification, program, timeout) } : {}),
     ...(grade ? { grade } : {}),
     ...(quarantine ? { quarantine } : {}),
   }
@@ -86,7 +89,7 @@ export async function taskTermsOf(
     )
   }
   const { image: _, ...from } = own.start ?? {}
-  const timeoutMs = ownTimes(specification, task)
+  const timeoutMs = ownTimes(own.program, timeout)
   return {
     ...(own.start ? { from: own.start.imageDigest } : {}),
     ...(timeoutMs ? { timeoutMs } : {}),
@@ -118,14 +121,24 @@ async function digestsOf(
   return digests
 }
 
+function withTimes(
+  { timeoutMs }: Specification,
+  program: OwnProgram,
+  timeout: TaskRequest['timeout'],
+): OwnSteps {
+  if (program.steps === undefined) return program
+  const { setup, agent, grade } = { ...timeoutMs, ...(timeout ? defined(timeout) : {}) }
+  return { ...program, times: { setup, agent, grade } }
+}
+
 /** The agent of steps has their times together. */
 function ownTimes(
-  { timeoutMs }: Specification,
-  { timeout, program }: TaskRequest,
+  program: OwnSteps | undefined,
+  timeout: TaskRequest['timeout'],
 ): TaskTerms['timeoutMs'] {
   const own = timeout ? defined(timeout) : undefined
-  if (program?.steps === undefined) return own
-  return { ...own, agent: stepsMs(program.steps, { ...timeoutMs, ...own }) }
+  if (!program?.steps || !program.times) return own
+  return { ...own, agent: stepsMs(program.steps, program.times) }
 }
 
 /** The terms of an episode. `stored`: what its task has of its own, as text. */

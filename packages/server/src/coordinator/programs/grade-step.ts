@@ -22,10 +22,10 @@ export async function gradeStep(
   grade: StepGrade,
 ): Promise<Graded> {
   const { node, signal, record } = work
-  const { sandbox, network, step } = at
+  const { sandbox, network, program, step } = at
   const world = grade.from === undefined ? 'main' : worldOf(at.index)
   const exec = stepExec(work, at, 'grade')
-  const { gradeMs } = stepTimes(step, record.specification.timeoutMs)
+  const { gradeMs } = stepTimes(step, program.times ?? record.specification.timeoutMs)
   const phased = hasPolicies(network)
   try {
     if (world !== 'main') await openWorld(work, at, { world, image: grade.from as string })

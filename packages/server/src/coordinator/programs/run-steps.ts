@@ -97,7 +97,7 @@ async function prepare(work: SandboxWork, at: StepWork): Promise<string | undefi
     actor.post({ type: 'lease_taken', episode: of.episode, attempt: of.attempt, token: of.token })
   }
   if (hasBegun || step.prepare === undefined) return undefined
-  const { prepareMs } = stepTimes(step, record.specification.timeoutMs)
+  const { prepareMs } = stepTimes(step, program.times ?? record.specification.timeoutMs)
   const { cwd, user } = step
   const ended = await node.exec(
     {
@@ -140,7 +140,7 @@ async function runAgent(
 ): Promise<{ readonly ended: NodeExecEnd; readonly late: boolean } | undefined> {
   const { step, sandbox, program, told, stop, time } = at
   const late = new AbortController()
-  const { commandMs } = stepTimes(step, work.record.specification.timeoutMs)
+  const { commandMs } = stepTimes(step, program.times ?? work.record.specification.timeoutMs)
   using _ = time.start(commandMs, () => late.abort())
   const command = { ...step, env: { ...program.env, ...step.env } }
   const exec = stepExec(work, at, 'agent')

@@ -131,6 +131,20 @@ describe('steps of a program', () => {
     expect(row.phases.agentMs).toBeGreaterThanOrEqual(500)
   })
 
+  test('one that says no time has that of its task', async () => {
+    const killed = Promise.withResolvers<Partial<NodeExecEnd>>()
+    const node = {
+      ...coming({ 'work-first': killed.promise, 'grade-first': { timedOut: true } }),
+      onKill: () => killed.resolve({ exitCode: null, signal: 9, killed: true }),
+    }
+    const own = { ...task([first, last]), timeout: { agent: 700, grade: 300 } }
+    const { simulation, row } = await ran(node, [own])
+    await using _ = simulation
+    expect(row.phases.agentMs).toBeGreaterThanOrEqual(700)
+    expect(row.phases.agentMs).toBeLessThan(2_000)
+    expect(row.cause.join()).toMatch('did not end within 300ms')
+  })
+
   test('a grader in an image of its own gets what it is passed, beside what still runs', async () => {
     const elsewhere = { ...first.grade, from: 'im_b', pass: ['/out'] }
     const own = { from: 'im_c', pass: ['/all'], clear: ['/logs'] }
