@@ -31,6 +31,8 @@ export class Serving {
     if (this.#state !== 'starting') return
     throw new SandlotError('draining', 'the daemon is starting', {
       hint: 'Wait a moment and try again.',
+      // Who asks for the first time waits for what will come, and not for what goes.
+      details: { starting: true },
     })
   }
 

@@ -42,6 +42,11 @@ export class Address {
     this.notices.met()
   }
 
+  /** It is there and will serve: worth waiting for, also for who has not met it before. */
+  starting(): void {
+    this.#met = true
+  }
+
   /** It didn't answer, and is asked again. */
   lost(error: unknown): void {
     this.#found = undefined

@@ -51,6 +51,11 @@ export function isOutage(error: unknown): error is SandlotError {
   return error instanceof SandlotError && OUTAGES.has(error.code)
 }
 
+/** A daemon that recovers what an earlier one left: it will serve. */
+export function isStarting(error: unknown): boolean {
+  return isCode(error, 'draining') && error.details?.starting === true
+}
+
 export function isCode(error: unknown, code: ErrorCode): error is SandlotError {
   return error instanceof SandlotError && error.code === code
 }

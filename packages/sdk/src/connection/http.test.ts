@@ -139,6 +139,19 @@ describe('an outage', () => {
     await listen(port)
   })
 
+  test('that is a start is waited out also before', async () => {
+    const starting = new SandlotError('draining', 'it starts', { details: { starting: true } })
+    const refused = json(starting.toEnvelope(), starting.status)
+    answers = [refused, refused, json({ n: 1 })]
+    expect(await http.json('listRuns')).toEqual({ n: 1 })
+  })
+
+  test('that is an end is told at once before', async () => {
+    answers = [failure('draining'), json({})]
+    await expect(http.json('listRuns')).rejects.toMatchObject({ code: 'draining' })
+    expect(seen).toHaveLength(1)
+  })
+
   test('is waited out afterwards, and the daemon looked up again', async () => {
     answers = [json({ n: 1 })]
     await http.json('listRuns')

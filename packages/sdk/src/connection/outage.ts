@@ -1,4 +1,5 @@
 import type { Address } from './address.ts'
+import { isStarting } from './failure.ts'
 import { pause } from './pause.ts'
 
 const BACKOFF_FIRST_MS = 50
@@ -16,6 +17,7 @@ export class Outage {
 
   /** Waits before the next try. Throws `error` when the daemon stayed away for too long, or the signal's reason. */
   async wait(error: unknown, signal?: AbortSignal): Promise<void> {
+    if (isStarting(error)) this.#address.starting()
     this.#address.lost(error)
     this.#sinceMs ??= performance.now()
     if (performance.now() - this.#sinceMs >= this.#address.patienceMs) {
