@@ -110,6 +110,7 @@ export {
   IMAGE_ERROR_CODES,
   ImageError,
   type ImageErrorCode,
+  imageUnknown,
   isUnreadableRecord,
 } from './image/image-error.ts'
 export { NODE_PATH } from './image/node/own-files.ts'

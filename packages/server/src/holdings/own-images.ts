@@ -1,4 +1,5 @@
 import { idOf, SandlotError } from '@sandlot/protocol'
+import { imageUnknown } from '@sandlot/runtime'
 import type { Holdings } from './holdings.ts'
 
 export interface OwnImagesOptions {
@@ -26,7 +27,8 @@ export class OwnImages {
   /** @throws SandlotError `image_unknown`, as for one that is not there */
   async require(project: string, id: string): Promise<void> {
     if (await this.#has(project, id)) return
-    throw new SandlotError('image_unknown', `Image ${id} is not here.`)
+    const { hint } = imageUnknown(id)
+    throw new SandlotError('image_unknown', `there is no image ${id}`, { hint })
   }
 
   async add(project: string, id: string): Promise<void> {
