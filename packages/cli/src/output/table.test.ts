@@ -22,3 +22,8 @@ test('no cell commands the terminal', () => {
   const [, row] = formatTable(['NAME'], [['a\u001b[2Jb\u0007\tc']]).split('\n')
   expect(row).toBe('a\\x1b[2Jb\\x07\\x09c')
 })
+
+test('a row is one line', () => {
+  const rows = [['the tests said:\nno', 'x']]
+  expect(formatTable(['WHY', 'N'], rows).split('\n')[1]).toBe('the tests said:\\nno  x')
+})

@@ -27,7 +27,8 @@ export function formatTable(
     },
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
   })
-  for (const row of rows) table.push(row.map(shownControls))
+  // A row is one line, whatever an error or a key has in it.
+  for (const row of rows) table.push(row.map((cell) => shownControls(cell.replaceAll('\n', '\\n'))))
   return table
     .toString()
     .split('\n')
