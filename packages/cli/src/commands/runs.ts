@@ -4,6 +4,7 @@ import { type Run, type RunState, type RunView, Sandlot } from 'sandlot'
 import { formatTable } from '../output/table.ts'
 import { note, printJson, printLine } from '../output/terminal.ts'
 import { describeCounts, describeReport } from './run-report.ts'
+import { noteStandstill } from './standstill.ts'
 
 export interface ListRunsOptions {
   readonly state?: RunState
@@ -12,6 +13,7 @@ export interface ListRunsOptions {
 
 export async function listRunsCommand({ json, ...filters }: ListRunsOptions): Promise<void> {
   await using client = new Sandlot()
+  await noteStandstill(client)
   const views: RunView[] = []
   for await (const view of client.rollouts.list(filters)) views.push(view)
   views.sort((a, b) => b.createdAtMs - a.createdAtMs)
@@ -32,8 +34,9 @@ export async function listRunsCommand({ json, ...filters }: ListRunsOptions): Pr
 export async function showRunCommand(name: string, { json }: { json?: boolean }): Promise<void> {
   await using client = new Sandlot()
   const report = await (await client.rollouts.get(name)).report()
-  if (json) printJson(report)
-  else printLine(describeReport(report))
+  if (json) return printJson(report)
+  printLine(describeReport(report))
+  if (report.run.state !== 'finished') await noteStandstill(client)
 }
 
 export async function cancelRunCommand(name: string): Promise<void> {

@@ -13,6 +13,7 @@ import type { PolicyOptions } from './network.ts'
 import { checkDuration, given, pairs } from './options.ts'
 import { type ResourceOptions, resourcesOf } from './resource-options.ts'
 import { secretsOf } from './secrets.ts'
+import { noteStandstill } from './standstill.ts'
 
 export interface ListOptions {
   readonly all?: boolean
@@ -22,8 +23,7 @@ export interface ListOptions {
 /** Lists sandboxes that live; with `all` also those that ended in the last hour. */
 export async function psCommand({ all, json }: ListOptions): Promise<void> {
   await using client = new Sandlot()
-  const { state } = await client.health()
-  if (state === 'draining') note('the daemon is draining: it starts nothing more')
+  await noteStandstill(client)
   const views: SandboxView[] = []
   for await (const view of client.sandboxes.list()) views.push(view)
   if (all) for await (const view of client.sandboxes.list({ state: 'stopped' })) views.push(view)

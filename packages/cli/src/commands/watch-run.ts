@@ -7,6 +7,7 @@ import { countsOf } from './live-counts.ts'
 import { pause } from './pause.ts'
 import { describeGroupCounts, describeLong } from './run-report.ts'
 import { saturationNow } from './saturation.ts'
+import { noteStandstill } from './standstill.ts'
 
 const WATCH_MS = 500
 
@@ -18,7 +19,9 @@ export async function watchRunCommand(name: string): Promise<void> {
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
-  await follow(await client.rollouts.get(name, { signal }), signal)
+  const run = await client.rollouts.get(name, { signal })
+  await noteStandstill(client)
+  await follow(run, signal)
 }
 
 /** Draws how a run stands until it is over; returns its last report. */
