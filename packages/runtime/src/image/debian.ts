@@ -50,6 +50,9 @@ const SLIM = [
 /** The day of the last password change would be the day of the build. */
 const FIXED_SHADOW_DATES = String.raw`sed -i -E 's/^([^:]*:[^:]*:)[0-9]+:/\119000:/' "$1"/etc/shadow`
 
+/** Some packages link into these, Java's for one, and fail where they are missing. */
+const MANUAL_DIRECTORIES = 'for n in 1 2 3 4 5 6 7 8; do mkdir -p "$1"/usr/share/man/man$n; done'
+
 /** What belongs to the machine that built the image, or is only a cache. */
 const LEFT_OUT_FILES = new Set([
   'etc/resolv.conf',
@@ -141,6 +144,7 @@ async function mmdebstrapArguments(
     ...['Acquire::Retries "3"', 'Acquire::Languages "none"'].map((line) => `--aptopt=${line}`),
     ...settings.map((line) => `--aptopt=${line}`),
     ...SLIM.map((line) => `--dpkgopt=${line}`),
+    `--extract-hook=${MANUAL_DIRECTORIES}`,
     ...(source.packages.length > 0 ? [`--extract-hook=${tryOut(source.packages)}`] : []),
     `--customize-hook=${FIXED_SHADOW_DATES}`,
     '--',

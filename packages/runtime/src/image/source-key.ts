@@ -5,7 +5,7 @@ import { parseReference } from './reference.ts'
 import type { SourceOf } from './source.ts'
 
 /** Each grows when the same source would give another image than before: of bases, and of steps over them. */
-const BASE_FORMAT = 1
+const BASE_FORMAT = 2
 const STEP_FORMAT = 2
 
 /** Of a source that is normalised and resolved. 64 hexadecimal digits. */
