@@ -146,14 +146,18 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     const within: unknown[] = []
     const everywhere = [OUTSIDE.public, ...OUTSIDE.assigned, ...MACHINE, address]
     // Only what was tried wholly without them counts.
-    await until('it was tried without the rules', async () => {
-      await internet.run(['nft', 'flush', 'ruleset'])
-      const tried = JSON.parse(await said(id, reach(everywhere)))
-      const entered = JSON.parse(await internet.run(reach([address])))
-      if (await areThere()) return false
-      within.push({ ...tried, ...entered })
-      return true
-    })
+    await until(
+      'it was tried without the rules',
+      async () => {
+        await internet.run(['nft', 'flush', 'ruleset'])
+        const both = [said(id, reach(everywhere)), internet.run(reach([address]))]
+        const [tried = '', entered = ''] = await Promise.all(both)
+        if (await areThere()) return false
+        within.push({ ...JSON.parse(tried), ...JSON.parse(entered) })
+        return true
+      },
+      { patienceMs: 150_000 },
+    )
     expect(within).toEqual([{}])
     await until('the rules are back', areThere)
     expect(JSON.parse(await said(id, reach([OUTSIDE.public, '10.9.0.1', ...MACHINE])))).toEqual({
