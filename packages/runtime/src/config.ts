@@ -26,11 +26,11 @@ const cache = join(environment.XDG_CACHE_HOME || join(homedir(), '.cache'), 'san
  */
 export function gvisorOptions(over: Partial<GvisorOptions> = {}): GvisorOptions {
   return {
-    runsc: environment.SANDLOT_RUNSC ?? broughtRunsc() ?? '/usr/local/bin/runsc',
-    helper: environment.SANDLOT_HELPER ?? join(built, 'sandlot-helper'),
-    agent: environment.SANDLOT_AGENT ?? join(built, 'sandlot-agent'),
-    stateDirectory: environment.SANDLOT_RUN_DIRECTORY ?? '/run/sandlot',
-    dataDirectory: environment.SANDLOT_DATA_DIRECTORY ?? join(cache, 'data'),
+    runsc: environment.SANDLOT_RUNSC || broughtRunsc() || '/usr/local/bin/runsc',
+    helper: environment.SANDLOT_HELPER || join(built, 'sandlot-helper'),
+    agent: environment.SANDLOT_AGENT || join(built, 'sandlot-agent'),
+    stateDirectory: environment.SANDLOT_RUN_DIRECTORY || '/run/sandlot',
+    dataDirectory: environment.SANDLOT_DATA_DIRECTORY || join(cache, 'data'),
     systrap: { fastPath: environment.SANDLOT_SYSTRAP_FAST_PATH === '1' },
     gpus: {
       cdiDirectories: words(environment.SANDLOT_CDI_DIRECTORIES, ':') ?? CDI_DIRECTORIES,

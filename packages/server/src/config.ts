@@ -82,7 +82,7 @@ export type DaemonInput = { readonly [K in keyof DaemonOptions]?: DaemonOptions[
 
 export const DEFAULT_PORT = 8_760
 
-/** What was given, then the environment, then the defaults. @throws SandlotError `invalid_request` naming the setting */
+/** What was given, then the environment, then the defaults; what is empty counts as not given. @throws SandlotError `invalid_request` naming the setting */
 export function daemonOptions(
   input: DaemonInput = {},
   environment: Readonly<Record<string, string | undefined>> = process.env,
@@ -93,9 +93,10 @@ export function daemonOptions(
   const inWords = (name: string, parse: (text: string) => number, what: string) =>
     parsed(name, environment[name], parse, what)
   const directory = (given: string | undefined, name: string, fallback: string) =>
-    resolve(given ?? environment[name] ?? fallback)
+    resolve(given || environment[name] || fallback)
   return {
-    host: input.host ?? environment.SANDLOT_HOST ?? '127.0.0.1',
+    // An empty address would be every one of the machine.
+    host: input.host || environment.SANDLOT_HOST || '127.0.0.1',
     port: number('SANDLOT_PORT', input.port, DEFAULT_PORT, { min: 0, max: 65_535, whole: true }),
     dataDirectory: directory(input.dataDirectory, 'SANDLOT_DATA_DIRECTORY', '/var/lib/sandlot'),
     runDirectory: directory(input.runDirectory, 'SANDLOT_RUN_DIRECTORY', '/run/sandlot'),
