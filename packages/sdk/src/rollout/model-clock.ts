@@ -1,5 +1,6 @@
 import { joinSignals, unlessAborted } from '../connection/signals.ts'
 import { ModelError } from './model-error.ts'
+import { causesOf, UNREADABLE } from './report.ts'
 
 export interface ModelHooks {
   /** The model's time starts and ends: the platform stops the agent's clock. */
@@ -66,5 +67,14 @@ export class ModelClock {
 function asModelError(cause: unknown): ModelError {
   return cause instanceof ModelError
     ? cause
-    : new ModelError('the call of the model failed', { cause })
+    : new ModelError(`the call of the model failed: ${rootOf(cause)}`, { cause })
+}
+
+/** `fetch` says that it failed, and why only in the cause of its error. */
+function rootOf(cause: unknown): string {
+  try {
+    return causesOf(cause).at(-1) ?? ''
+  } catch {
+    return UNREADABLE
+  }
 }

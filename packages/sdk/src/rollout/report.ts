@@ -126,7 +126,7 @@ export function causesOf(thrown: unknown): string[] {
   return causes
 }
 
-const UNREADABLE = 'something was thrown that has no text'
+export const UNREADABLE = 'something was thrown that has no text'
 
 function textOfError(error: unknown): string {
   try {
