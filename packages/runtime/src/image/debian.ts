@@ -144,7 +144,7 @@ async function mmdebstrapArguments(
     ...['Acquire::Retries "3"', 'Acquire::Languages "none"'].map((line) => `--aptopt=${line}`),
     ...settings.map((line) => `--aptopt=${line}`),
     ...SLIM.map((line) => `--dpkgopt=${line}`),
-    `--extract-hook=${MANUAL_DIRECTORIES}`,
+    `--essential-hook=${MANUAL_DIRECTORIES}`,
     ...(source.packages.length > 0 ? [`--extract-hook=${tryOut(source.packages)}`] : []),
     `--customize-hook=${FIXED_SHADOW_DATES}`,
     '--',
