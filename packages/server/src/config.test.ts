@@ -13,3 +13,18 @@ test('what is empty counts as not given: nothing is opened to the network, or ke
   expect(daemonOptions({ host: '', dataDirectory: '', runDirectory: '' }, {})).toEqual(none)
   expect(none).toMatchObject({ host: '127.0.0.1', dataDirectory: '/var/lib/sandlot' })
 })
+
+test.each([
+  'ftp://a.org',
+  'https://a.org/x',
+  'a.org',
+  'https://1.2.3.4',
+  'http://[::1]:80',
+  'https://0x7f.1',
+])('names of ports can’t be below %s', (portsUrl) => {
+  expect(() => daemonOptions({ portsUrl }, {})).toThrow(`SANDLOT_PORTS_URL: "${portsUrl}"`)
+})
+
+test.each(['https://ports.example.org', 'http://localhost:8760'])('but below %s', (portsUrl) => {
+  expect(daemonOptions({ portsUrl }, {}).portsUrl).toBe(portsUrl)
+})

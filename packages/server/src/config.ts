@@ -1,4 +1,5 @@
 /** How a daemon is set up. The only file of this package that reads the environment. */
+import { isIP } from 'node:net'
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import type { Engine } from '@sandlot/engine'
@@ -172,8 +173,13 @@ function pricesOf(given: string | undefined): PriceTable | null {
 function originOf(name: string, text: string | null | undefined): string | null {
   if (text === undefined || text === null || text === '') return null
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href) return url.origin
-  throw refused(name, text, 'is not an http or https URL of a host alone')
+  if (!url || !/^https?:$/.test(url.protocol) || `${url.origin}/` !== url.href) {
+    throw refused(name, text, 'is not an http or https URL of a host alone')
+  }
+  if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) {
+    throw refused(name, text, 'has an address, below which nothing has a name')
+  }
+  return url.origin
 }
 
 const DRIVERS = ['gvisor', 'fake'] as const
