@@ -27,7 +27,7 @@ export function evidenceOf(run: Run, factor: LimitingFactor): string {
     case 'capacity':
       return `the machine grants ${granted(run, 'sandboxes')} of the ${concurrency} sandboxes, and ${wait}`
     case 'create-rate':
-      return `${counts.creating} sandboxes are being created, as many as the machine starts at once, and ${wait}`
+      return `${counts.creating} sandboxes wait for room or are being created, as many at once as the machine starts, and ${wait}`
     case 'consumer': {
       const what = group ? 'groups' : 'results'
       return `${unreadResults(run)} ${what} are not read, and \`ahead\` allows ${ahead}`
