@@ -1,4 +1,4 @@
-import { mkdir, rmdir } from 'node:fs/promises'
+import { access, constants, mkdir, rmdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Cgroups } from '../cgroup/cgroups.ts'
 import { detectCgroups } from '../cgroup/detect.ts'
@@ -89,8 +89,9 @@ export class GvisorContext {
   }
 
   async #prepare(): Promise<{ agentImage: string }> {
-    const { stateDirectory, agent } = this.options
+    const { stateDirectory, agent, helper } = this.options
     await checkAgent(agent)
+    await checkHelper(helper)
     const directories = [sandboxesDirectory(stateDirectory), sharedRoot(stateDirectory)]
     for (const directory of [...directories, this.emptyDirectory]) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -116,6 +117,16 @@ async function checkAgent(path: string): Promise<void> {
   throw new DriverError('unsupported', `the guest agent ${describeOld(path, revision)}`, {
     hint: AGENT_MEND,
   })
+}
+
+/** Likewise: without it each start would fail by itself. */
+async function checkHelper(path: string): Promise<void> {
+  try {
+    await access(path, constants.X_OK)
+  } catch (cause) {
+    const message = `the host helper can't be run: ${(cause as Error).message}`
+    throw new DriverError('unsupported', message, { hint: AGENT_MEND, cause })
+  }
 }
 
 /** Two daemons over one directory would end one another's sandboxes. One that is just ending, or being tidied, is waited for. */

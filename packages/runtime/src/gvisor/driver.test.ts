@@ -20,7 +20,7 @@ import { sizesOf } from './sizing.ts'
 const reason = await whyNoGvisor()
 const MIB = 2 ** 20
 
-async function setup(over: { runsc?: string; agent?: string } = {}) {
+async function setup(over: { runsc?: string; agent?: string; helper?: string } = {}) {
   const places = await gvisorPlaces()
   const options = { ...places.options, ...over }
   const { stateDirectory } = options
@@ -53,6 +53,12 @@ describe.skipIf(reason !== '')(`sandboxes in gVisor${reason && `: ${reason}`}`, 
     await expect(each.driver.createBlank()).rejects.toMatchObject(refusal)
     await using none = await setup({ agent: join(directory.path, 'nothing') })
     await expect(none.driver.recover()).rejects.toMatchObject({ code: 'unsupported' })
+    const helper = join(directory.path, 'nowhere')
+    await using helpless = await setup({ helper })
+    await expect(helpless.driver.recover()).rejects.toMatchObject({
+      code: 'unsupported',
+      message: expect.stringContaining(helper),
+    })
     const findings = await each.driver.probe()
     expect(findings.find(({ name }) => name === 'guest agent')).toMatchObject({
       ok: false,
