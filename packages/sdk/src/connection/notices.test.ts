@@ -47,3 +47,14 @@ test('without a listener it is a warning of the process', async () => {
   new Notices(undefined).draining()
   expect(await warned).toMatchObject({ name: 'SandlotNotice', message: /draining/ })
 })
+
+test('a process that stood still is told, one that runs late is not', () => {
+  const said: string[] = []
+  const notices = new Notices(({ message }) => said.push(message))
+  notices.ranLate(5_000)
+  expect(said).toEqual([])
+  notices.ranLate(72_000)
+  expect(said).toEqual([
+    expect.stringMatching(/stood still for 1.2m: .* silent for 1m loses its attempts/),
+  ])
+})

@@ -1,19 +1,24 @@
 /** What a client has to say that is neither a result nor an error of a call. */
 import { emitWarning } from 'node:process'
+import { formatDuration, LIMITS } from '@sandlot/protocol'
 
 /**
  * - `daemon_away`: it does not answer, and what was under way is tried again
  * - `daemon_back`: it answers again
  * - `daemon_draining`: it admits nothing more and will stop; what runs goes on, and waits for its return after that
+ * - `process_stood_still`: the event loop of this process, a worker, did; one that is silent for long loses its attempts to others
  */
 export interface Notice {
-  readonly kind: 'daemon_away' | 'daemon_back' | 'daemon_draining'
+  readonly kind: 'daemon_away' | 'daemon_back' | 'daemon_draining' | 'process_stood_still'
   /** One line for a person. */
   readonly message: string
 }
 
 /** An outage shorter than this is a connection that broke, and no news. */
 const AWAY_SAID_MS = 1_000
+
+/** Twice the time between heartbeats: no sum of short delays, but a computation that holds it up, or a process that was stopped. */
+const STOOD_SAID_MS = 20_000
 
 /** Says each thing once, however many calls of the client meet it. */
 export class Notices {
@@ -43,6 +48,14 @@ export class Notices {
     this.#isAwaySaid = false
     this.#isDrainSaid = false
     this.#tell({ kind: 'daemon_back', message: 'the daemon answers again' })
+  }
+
+  /** The event loop ran so late since this was told last. */
+  ranLate(lagMs: number): void {
+    if (lagMs < STOOD_SAID_MS) return
+    const lost = `a worker that is silent for ${formatDuration(LIMITS.leaseMs)} loses its attempts to others`
+    const message = `the event loop of this process stood still for ${formatDuration(lagMs)}: ${lost}; compute in a thread of its own`
+    this.#tell({ kind: 'process_stood_still', message })
   }
 
   draining(): void {

@@ -58,6 +58,7 @@ class Worker<Task> {
   readonly #lag: LagMeter = startLagMeter()
   #stream: MuxStream | undefined
   #lagSentMs = 0
+  #lagToldMs = 0
 
   constructor(context: ClientContext, options: WorkerOptions<Task>) {
     this.#context = context
@@ -151,6 +152,8 @@ class Worker<Task> {
     const leases = [...this.#held.values()].map(({ lease: { lease, token } }) => ({ lease, token }))
     const totalMs = this.#lag.total()
     let lagMs = totalMs - this.#lagSentMs
+    this.#context.notices.ranLate(totalMs - this.#lagToldMs)
+    this.#lagToldMs = totalMs
     let start = 0
     do {
       const some = leases.slice(start, start + RENEW_LEASES_MAX)
