@@ -4,13 +4,15 @@ import type { BuildStep, ImageSource } from '@sandlot/protocol'
 import { parseReference } from './reference.ts'
 import type { SourceOf } from './source.ts'
 
-/** Each grows when the same source would give another image than before: of bases, and of steps over them. */
-const BASE_FORMAT = 2
+/** Each grows when the same source would give another image than before: of bases of a kind, and of steps over them. */
+const BASE_FORMATS = { debian: 2, directory: 1, tar: 1, oci: 1, registry: 1, id: 1 } as const
 const STEP_FORMAT = 2
 
 /** Of a source that is normalised and resolved. 64 hexadecimal digits. */
 export function sourceKey(source: ImageSource): string {
-  if (source.kind !== 'built') return keyOf([BASE_FORMAT, source.kind, ...fieldsOf(source)])
+  if (source.kind !== 'built') {
+    return keyOf([BASE_FORMATS[source.kind], source.kind, ...fieldsOf(source)])
+  }
   return stepKeys(source).at(-1) ?? sourceKey(source.base)
 }
 
