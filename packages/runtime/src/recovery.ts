@@ -7,6 +7,8 @@ export interface Recovery {
   readonly adopted: readonly Sandbox[]
   /** They died while no daemon was there, or did not answer; they are removed, and this is their fate. */
   readonly ended: readonly EndedSandbox[]
+  /** Files that should have said whose a sandbox was, and can't be read: what they were of is removed. */
+  readonly unreadable: readonly string[]
 }
 
 export interface EndedSandbox {

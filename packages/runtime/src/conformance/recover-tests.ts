@@ -5,7 +5,7 @@ import { SHELL } from './shell-texts.ts'
 
 export function recoverTests(harness: DriverHarness, driverTest: DriverTest): void {
   driverTest('a machine without sandboxes has none to recover', async ({ driver }) => {
-    expect(await driver.recover()).toEqual({ adopted: [], ended: [] })
+    expect(await driver.recover()).toEqual({ adopted: [], ended: [], unreadable: [] })
   })
 
   driverTest('the next daemon adopts what its predecessor left', async ({ orphan }) => {

@@ -96,7 +96,7 @@ export class FakeDriver implements RuntimeDriver {
       else adopted.push(found.sandbox())
       if (found.fate) this.machine.remove(found.hostId)
     }
-    return { adopted, ended }
+    return { adopted, ended, unreadable: [] }
   }
 
   async createBlank({ checkpoint, world, ...wait }: BlankOptions = {}): Promise<Blank> {

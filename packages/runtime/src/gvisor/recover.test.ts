@@ -147,15 +147,18 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     expect(JSON.parse(await readFile(state, 'utf8'))).toMatchObject({ saving: false })
   })
 
-  test('half-made ones are removed: a leaf alone, a directory alone, a start in its middle', async () => {
+  test('half-made ones are removed: a leaf alone, a directory alone, a start in its middle, a state that is damaged', async () => {
     await using each = await setup()
-    const [leafAlone, directoryAlone] = [newHostId(), newHostId()]
+    const [leafAlone, directoryAlone, damaged] = [newHostId(), newHostId(), newHostId()]
     const cgroups = cgroupsOf(each.options)
     await cgroups.prepare()
     await each.leaf(leafAlone).create({ memoryBytes: 2 ** 26, pidsMax: 64 })
     await mkdir(each.paths(directoryAlone).root, { recursive: true })
+    const { root, state } = each.paths(damaged)
+    await mkdir(root, { recursive: true })
+    await writeFile(state, '{"hostId":')
     await using driver = new GvisorDriver(each.options)
-    expect(await driver.recover()).toEqual({ adopted: [], ended: [] })
+    expect(await driver.recover()).toEqual({ adopted: [], ended: [], unreadable: [state] })
     expect(await cgroups.list()).toEqual([])
   })
 
@@ -166,7 +169,7 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     await using second = new GvisorDriver(each.options)
     await expect(second.recover()).rejects.toMatchObject({ code: 'unsupported' })
     await first[Symbol.asyncDispose]()
-    expect(await second.recover()).toEqual({ adopted: [], ended: [] })
+    expect(await second.recover()).toEqual({ adopted: [], ended: [], unreadable: [] })
   })
 })
 

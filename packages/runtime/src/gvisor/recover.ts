@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { diskMediumOf } from '@sandlot/protocol'
 import type { EndedSandbox, Recovery, Sandbox, SandboxSpec } from '../driver.ts'
@@ -9,7 +10,7 @@ import { DiskFiles, sweepDiskNames } from './disk-files.ts'
 import { Instance } from './instance.ts'
 import { checkpointMs } from './memory-time.ts'
 import { isHostId, sandboxesDirectory, sandboxPaths } from './paths.ts'
-import { loadState } from './state.ts'
+import { loadState, type SandboxState } from './state.ts'
 
 /**
  * Brings this driver in line with what an earlier one left. A sandbox is known by its cgroup leaf or its directory.
@@ -25,16 +26,21 @@ import { loadState } from './state.ts'
 export async function recover(context: GvisorContext, signal: AbortSignal): Promise<Recovery> {
   const adopted: Sandbox[] = []
   const ended: EndedSandbox[] = []
+  const unreadable: string[] = []
   await inBatches(await found(context), RUNTIME_LIMITS.adoptAtOnce, async (hostId) => {
     signal.throwIfAborted()
-    const instance = await recoverOne(context, hostId, signal)
+    const paths = sandboxPaths(context.options.stateDirectory, hostId)
+    const state = await loadState(paths)
+    // Its start writes it first: only what was damaged is there and says nothing.
+    if (!state && existsSync(paths.state)) unreadable.push(paths.state)
+    const instance = await recoverOne(context, { hostId, state }, signal)
     if (!instance) return
     const { owner } = instance.state
     if (!instance.ending) adopted.push(instance.sandbox())
     else if (owner) ended.push({ id: owner.spec.id, hostId, fate: await instance.gone })
   })
   await sweepDiskNames(context.options.dataDirectory, Date.now())
-  return { adopted, ended }
+  return { adopted, ended, unreadable }
 }
 
 /** Host ids of all that an earlier driver may have left, without those of this one. */
@@ -46,11 +52,9 @@ async function found({ cgroups, options, instances }: GvisorContext): Promise<re
 
 async function recoverOne(
   context: GvisorContext,
-  hostId: string,
+  { hostId, state }: { readonly hostId: string; readonly state: SandboxState | undefined },
   signal: AbortSignal,
 ): Promise<Instance | undefined> {
-  const paths = sandboxPaths(context.options.stateDirectory, hostId)
-  const state = await loadState(paths)
   const instance = new Instance(
     context,
     state ?? { hostId, startedAtMs: 0, sentryPid: 0, mounted: [] },
@@ -59,7 +63,7 @@ async function recoverOne(
   if (!state?.owner || !alive) {
     await instance.end(state?.owner ? 'lost' : 'stop', 'it ended while no daemon was there')
     // A directory without a leaf: the leaf's removal came first.
-    await rm(paths.directory, { recursive: true, force: true })
+    await rm(instance.paths.directory, { recursive: true, force: true })
     return state?.owner ? instance : undefined
   }
   if (diskMediumOf(state.owner.spec.limits) === 'disk') {

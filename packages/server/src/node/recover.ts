@@ -28,6 +28,9 @@ export async function recoverNode(
 ): Promise<Recovered> {
   const { driver, ownership, endings, images, checkpoints, meter, clock, node, log } = parts
   const found = await driver.recover(wait)
+  for (const file of found.unreadable) {
+    log.error({ file }, 'the state of a sandbox can’t be read, so it is ended')
+  }
   for (const ending of endings.list(clock.now())) meter.ended(ending)
   const records = new Map((await ownership.list()).map((record) => [record.sandbox, record]))
   let adopted = 0
