@@ -34,7 +34,11 @@ export function hostContainers(
     const { body } = await blobs.open(definition.bundle as Digest)
     await writeFile(path, body)
     const child = fork(HOST_FUNCTION, [path, definition.export], { execArgv: ['--no-warnings'] })
-    await once(child, 'message')
+    const gone = once(child, 'exit').then(() => {
+      throw new Error('its process was killed before it was ready')
+    })
+    await Promise.race([once(child, 'message'), gone])
+    gone.catch(() => {})
     return containerOf(child, `host-${++opened}`, at.url)
   }
 }
@@ -54,7 +58,8 @@ function containerOf(child: ChildProcess, id: string, url: string): Container {
     if ('json' in answer) found.settle({ kind: 'value', json: answer.json, blob: null })
     else found.settle({ kind: 'error', error: { code: null, ...answer.error } })
   })
-  const send = (request: HostRequest) => child.connected && child.send(request)
+  // Of one that was just killed the exit tells; that a message did not reach it is no error of its own.
+  const send = (request: HostRequest) => child.connected && child.send(request, () => {})
   return {
     id,
     gone,
