@@ -24,48 +24,73 @@ export interface Kills {
   readonly sandboxes: ReadonlySet<string>
 }
 
-/** An episode that held three workers that died is a failure of its own: so often none of them dies. */
-const CLIENT_KILLS_MAX = 2
-const CONTAINER_KILLS_MAX = 2
-/** Each may cost an episode an attempt, of which it has a few more. */
-const DAEMON_KILLS_MAX = 4
-/** What it had under way fails: starts, and what is held and waits. */
-const HELPER_KILLS_MAX = 3
-const PAUSE_MS = { least: 100, most: 2_000 }
+type Kind = 'daemon' | 'client' | 'container' | 'helper' | 'sandbox'
 
+/**
+ * How often at the most, and which share of the kills. An episode that held three workers that died is a failure of its own, so no
+ * worker dies so often. A daemon's death may cost an episode an attempt, of which it has a few more; a helper's, what it had under way.
+ */
+const KINDS: Readonly<Record<Kind, { readonly most: number; readonly share: number }>> = {
+  daemon: { most: 4, share: 15 },
+  client: { most: 2, share: 15 },
+  container: { most: 2, share: 10 },
+  helper: { most: 3, share: 10 },
+  sandbox: { most: Number.POSITIVE_INFINITY, share: 50 },
+}
+/** Without sandboxes to kill, most is over in seconds. */
+const PAUSE_MS = { least: 100, most: 2_000, mostWithoutSandboxes: 500 }
+
+/** At first one of each kind that can be, then by lot. */
 export async function killAtRandom(
   targets: Targets,
   random: () => number,
   over: AbortSignal,
 ): Promise<Kills> {
+  const { sandboxesIn, killHelper } = targets
   const sandboxes = new Set<string>()
   const kills = { daemon: 0, client: 0, container: 0, helper: 0, sandbox: 0 }
-  while (!over.aborted && !targets.isCalm()) {
-    await pause(PAUSE_MS.least + random() * (PAUSE_MS.most - PAUSE_MS.least), over)
-    // Where no sandbox can be killed from outside the first lots are all there are.
-    const lot = random() * (targets.sandboxesIn === undefined ? 0.4 : 1)
-    if (over.aborted || targets.isCalm()) break
-    if (lot < 0.15 && kills.daemon < DAEMON_KILLS_MAX) {
-      await targets.killDaemon()
-      kills.daemon += 1
-    } else if (lot < 0.3 && kills.client < CLIENT_KILLS_MAX) {
-      await targets.killClient(kills.client)
-      kills.client += 1
-    } else if (lot < 0.4 && kills.container < CONTAINER_KILLS_MAX) {
-      if (await targets.killContainer()) kills.container += 1
-    } else if (lot < 0.5 && targets.killHelper && kills.helper < HELPER_KILLS_MAX) {
-      if (targets.killHelper()) kills.helper += 1
-    } else if (targets.sandboxesIn !== undefined) {
-      const killed = await killAnySandbox(targets.sandboxesIn, random)
-      if (killed === undefined) continue
-      kills.sandbox += 1
-      sandboxes.add(killed)
-    }
+  const kill: Readonly<Partial<Record<Kind, () => boolean | Promise<boolean>>>> = {
+    daemon: () => targets.killDaemon().then(() => true),
+    client: () => targets.killClient(kills.client).then(() => true),
+    container: () => targets.killContainer(),
+    ...(killHelper ? { helper: () => killHelper() } : {}),
+    ...(sandboxesIn === undefined
+      ? {}
+      : {
+          sandbox: async () => {
+            const killed = await killAnySandbox(sandboxesIn, random)
+            if (killed !== undefined) sandboxes.add(killed)
+            return killed !== undefined
+          },
+        }),
   }
-  if (Object.values(kills).every((count) => count === 0)) {
-    throw new Error('nothing was killed before the calm, so nothing is shown: take another seed')
+  const possible = Object.keys(kill) as Kind[]
+  const mostMs = kill.sandbox ? PAUSE_MS.most : PAUSE_MS.mostWithoutSandboxes
+  const first = inAnyOrder(possible, random)
+  while (!over.aborted && !targets.isCalm()) {
+    await pause(PAUSE_MS.least + random() * (mostMs - PAUSE_MS.least), over)
+    if (over.aborted || targets.isCalm()) break
+    const kind = first[0] ?? drawn(possible, random)
+    if (kills[kind] >= KINDS[kind].most || !(await kill[kind]?.())) continue
+    kills[kind] += 1
+    if (first[0] === kind) first.shift()
+  }
+  if (first.length > 0) {
+    throw new Error(`no ${first.join(', ')} was killed before the calm: too little is shown`)
   }
   return { ...kills, sandboxes }
+}
+
+function drawn(kinds: readonly Kind[], random: () => number): Kind {
+  const lots = kinds.flatMap((kind) => Array.from({ length: KINDS[kind].share }, () => kind))
+  return lots[Math.floor(random() * lots.length)] as Kind
+}
+
+function inAnyOrder(kinds: readonly Kind[], random: () => number): Kind[] {
+  return kinds
+    .map((kind) => ({ kind, place: random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ kind }) => kind)
 }
 
 function pause(ms: number, over: AbortSignal): Promise<void> {
