@@ -22,6 +22,15 @@ test('aborts when its time is over, or with whoever else it was given', () => {
   expect(born.signal.reason).toBe('no more')
 })
 
+test('without a time it ends with the others alone', () => {
+  vi.useFakeTimers()
+  const other = new AbortController()
+  using endless = deadline(undefined, other.signal)
+  expect(vi.getTimerCount()).toBe(0)
+  other.abort('no more')
+  expect(endless.signal.reason).toBe('no more')
+})
+
 test('disposed of it holds nothing and never aborts', () => {
   vi.useFakeTimers()
   const other = new AbortController()

@@ -6,14 +6,17 @@ export interface Deadline extends Disposable {
 }
 
 /**
- * A signal for work that has `ms` milliseconds, and no longer than others allow. Dispose of it with the work: `AbortSignal.timeout`
+ * A signal for work that has `ms` milliseconds, where that is given, and no longer than others allow. Dispose of it with the work: `AbortSignal.timeout`
  * keeps its signal, and whatever listens there, until the time is over, however early the work was done.
  */
-export function deadline(ms: number, ...others: readonly (AbortSignal | undefined)[]): Deadline {
+export function deadline(
+  ms: number | undefined,
+  ...others: readonly (AbortSignal | undefined)[]
+): Deadline {
   const controller = new AbortController()
   const late = () => new DOMException(`not done within ${ms} ms`, 'TimeoutError')
-  const timer = setTimeout(() => controller.abort(late()), ms)
-  timer.unref()
+  const timer = ms === undefined ? undefined : setTimeout(() => controller.abort(late()), ms)
+  timer?.unref()
   const leaves = others.map((other) => {
     if (other?.aborted) controller.abort(other.reason)
     return other?.aborted ? undefined : onAbort(other, () => controller.abort(other?.reason))

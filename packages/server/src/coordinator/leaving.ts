@@ -1,4 +1,5 @@
 import type { Left } from '@sandlot/core'
+import { deadline } from '@sandlot/engine'
 import { LIMITS } from '@sandlot/protocol'
 import { sandboxId, snapshotId } from './ids.ts'
 import { COORDINATOR_LIMITS } from './limits.ts'
@@ -62,12 +63,11 @@ export async function takeWhatIsLeft(
   }
   if (effect.leaves?.snapshot) {
     const snapshot = snapshotId(record.id, effect)
-    const timeout = AbortSignal.timeout(COORDINATOR_LIMITS.keepMs)
+    using due = deadline(COORDINATOR_LIMITS.keepMs, until)
     try {
       const { project, name: run } = record
       const key = work.actor.run.live.get(effect.episode)?.key ?? ''
-      const options = { signal: AbortSignal.any([until, timeout]) }
-      await keeper.keep({ project, sandbox, snapshot, run, key }, options)
+      await keeper.keep({ project, sandbox, snapshot, run, key }, due)
       left.kept = snapshot
     } catch (error) {
       tell('its sandbox could not be kept', error)

@@ -66,7 +66,7 @@ import { RefusedPacketsNews } from './refused-packets.ts'
 import type { Room, RoomSize } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
 import { type NodeNetworks, nodeNetworks } from './set-network.ts'
-import { waitSignal, within } from './waits.ts'
+import { deadlineOf, within } from './waits.ts'
 import { watchMemory } from './watch-memory.ts'
 
 export interface NodeOptions extends Pick<NodeParts, 'inside'> {
@@ -209,7 +209,8 @@ export class Node implements NodePort {
 
   async passFiles(request: PassFilesRequest, wait?: NodeWait): Promise<void> {
     using lent = await this.sandboxes.lend(request.sandbox)
-    await passFiles(lent, request, { signal: waitSignal(wait) ?? NEVER })
+    using due = deadlineOf(wait)
+    await passFiles(lent, request, due)
   }
 
   async enterPhase(request: EnterPhaseRequest, wait?: NodeWait): Promise<void> {
@@ -226,18 +227,21 @@ export class Node implements NodePort {
 
   async putFiles(request: PutFilesRequest, wait?: NodeWait): Promise<void> {
     using lent = await this.sandboxes.lend(request.sandbox)
-    await putFiles(lent, request, { ...this.#parts, signal: waitSignal(wait) ?? NEVER })
+    using due = deadlineOf(wait)
+    await putFiles(lent, request, { ...this.#parts, signal: due.signal })
   }
 
   async collectFiles(request: CollectFilesRequest, wait?: NodeWait): Promise<CollectedFiles> {
     using lent = await this.sandboxes.lend(request.sandbox)
     const { blobs } = this.#parts.engine
-    return await collectFiles(lent, request, { blobs, signal: waitSignal(wait) ?? NEVER })
+    using due = deadlineOf(wait)
+    return await collectFiles(lent, request, { blobs, signal: due.signal })
   }
 
   async readFile(request: ReadFileRequest, wait?: NodeWait): Promise<Uint8Array | undefined> {
     using lent = await this.sandboxes.lend(request.sandbox)
-    return await readFile(lent, request, { signal: waitSignal(wait) ?? NEVER })
+    using due = deadlineOf(wait)
+    return await readFile(lent, request, due)
   }
 
   async find(sandbox: string): Promise<NodeSandbox | SandboxEnded | undefined> {
@@ -288,5 +292,3 @@ export class Node implements NodePort {
     return await this.commands.run({ ...lent, ...seen }, request, true)
   }
 }
-
-const NEVER = new AbortController().signal

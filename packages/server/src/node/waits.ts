@@ -1,5 +1,5 @@
 /** Waits that end before the work does: the work goes on, and its failure is nobody's. */
-import { onAbort } from '@sandlot/engine'
+import { type Deadline, deadline, onAbort } from '@sandlot/engine'
 import type { NodeWait } from './port.ts'
 
 /** Rejects with the signal's reason. */
@@ -31,9 +31,7 @@ export function within<T>(work: Promise<T>, wait: NodeWait | undefined): Promise
   return wait?.timeoutMs === undefined ? heard : unlessLate(heard, wait.timeoutMs)
 }
 
-/** The same as a signal. */
-export function waitSignal(wait: NodeWait | undefined): AbortSignal | undefined {
-  if (wait?.timeoutMs === undefined) return wait?.signal
-  const timeout = AbortSignal.timeout(wait.timeoutMs)
-  return wait.signal ? AbortSignal.any([wait.signal, timeout]) : timeout
+/** The same as a signal, to be disposed of with the work. */
+export function deadlineOf(wait: NodeWait | undefined): Deadline {
+  return deadline(wait?.timeoutMs, wait?.signal)
 }
