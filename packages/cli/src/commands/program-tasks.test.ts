@@ -33,3 +33,10 @@ test.each<[string, object, string]>([
   await expect(ownOf(sandlot)).rejects.toThrow(/line 1: /)
   await expect(ownOf(sandlot)).rejects.toThrow(why)
 })
+
+test('what editors leave around lines is no part of them', async () => {
+  await using directory = await temporaryDirectory()
+  const file = join(directory.path, 'tasks.jsonl')
+  await writeFile(file, '\uFEFF{"id":"a"}\r\n\r\n  {"id":"b"}\t\r\n\uFEFF\n')
+  expect((await readProgramTasks(file)).map(({ key }) => key)).toEqual(['a', 'b'])
+})

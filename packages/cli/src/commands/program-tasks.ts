@@ -35,9 +35,11 @@ export async function readProgramTasks(file: string): Promise<ProgramTask[]> {
   let number = 0
   for await (const line of linesOf(file)) {
     number++
-    if (line.trim() === '') continue
+    // Editors put a byte order mark before the first line.
+    const text = line.trim()
+    if (text === '') continue
     const where = `${file === '-' ? 'standard input' : file}, line ${number}`
-    const task = taskOf(line, tasks.length, { where, folder, starts })
+    const task = taskOf(text, tasks.length, { where, folder, starts })
     const before = lines.get(task.key)
     if (before !== undefined) {
       throw new Mistake(
