@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { type Digest, type Engine, isEngineError } from '@sandlot/engine'
 import { SandlotError } from '@sandlot/protocol'
 import { GuestError } from '@sandlot/runtime'
@@ -9,7 +10,8 @@ const AT_ONCE = 4
 
 /**
  * Writes files, a few at once, in the place of whatever is there: an episode must not keep its tests from
- * being brought by what it leaves in their way.
+ * being brought by what it leaves in their way. Room is made for all of them before the first is written: what
+ * looked to be in the way of one could be the directory of another by then.
  */
 export async function putFiles(
   lent: Lent,
@@ -19,8 +21,11 @@ export async function putFiles(
   const { world = 'main', remove = [], clear = [], of } = request
   const { signal } = options
   try {
-    for (const path of remove) await makeRoom(lent, world, path, signal)
-    for (const path of clear) await empty(lent, world, path, signal)
+    const at: Place = { lent, world, signal }
+    await makeRoom(at, remove)
+    for (const path of clear) await empty(at, path)
+    const paths = request.files.map(({ path }) => path)
+    await makeRoom(at, paths)
     const owner = of ? await userIds(lent.guest, world, of.user ?? lent.user, signal) : ROOT
     const files = request.files.values()
     const work = async () => {
@@ -45,7 +50,6 @@ async function putFile(
   try {
     const body =
       'bytes' in file ? file.bytes : (await engine.blobs.open(file.blob as Digest, { signal })).body
-    await makeRoom(lent, world, path, signal)
     const options = { ...owner, mode, parents: true }
     await lent.guest.files.write(world, path, body, options, { signal })
   } catch (error) {
@@ -62,12 +66,19 @@ async function putFile(
   }
 }
 
+interface Place {
+  readonly lent: Lent
+  readonly world: string
+  readonly signal: AbortSignal
+}
+
 /** A directory is emptied and stays what it is; anything else in its place is not one. */
-async function empty(lent: Lent, world: string, path: string, signal: AbortSignal): Promise<void> {
+async function empty(at: Place, path: string): Promise<void> {
+  const { lent, world, signal } = at
   const { files } = lent.guest
-  const kind = await kindOf(lent, world, path, signal, false)
+  const kind = await kindOf(at, path, false)
   if (kind !== 'directory') {
-    await makeRoom(lent, world, path, signal)
+    await makeRoom(at, [path])
     await files.makeDirectory(world, path, { parents: true, mode: 0o777 }, { signal })
     return
   }
@@ -79,25 +90,20 @@ async function empty(lent: Lent, world: string, path: string, signal: AbortSigna
   }
 }
 
-async function makeRoom(
-  lent: Lent,
-  world: string,
-  path: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { files } = lent.guest
-  const remove = (what: string) =>
-    files.remove(world, what, { recursive: true, force: true }, { signal })
-  try {
-    await remove(path)
-  } catch (error) {
-    if (!(error instanceof GuestError)) throw error
+/** Nothing is at these paths then, and nothing but directories above them, as far as there is anything. */
+async function makeRoom(at: Place, paths: readonly string[]): Promise<void> {
+  const { lent, world, signal } = at
+  const remove = (path: string) =>
+    lent.guest.files.remove(world, path, { recursive: true, force: true }, { signal })
+  const absent = new Set<string>()
+  for (const directory of new Set(paths.flatMap(directoriesAbove))) {
+    const isBelowNothing = absent.has(posix.dirname(directory))
+    if (!isBelowNothing && (await kindOf(at, directory)) === 'directory') continue
+    if (!isBelowNothing) await remove(directory)
+    absent.add(directory)
   }
-  for (const directory of directoriesAbove(path)) {
-    const kind = await kindOf(lent, world, directory, signal)
-    if (kind === 'directory') continue
-    await remove(directory)
-    return
+  for (const path of paths) {
+    if (!absent.has(posix.dirname(path))) await remove(path)
   }
 }
 
@@ -107,7 +113,7 @@ function directoriesAbove(path: string): string[] {
 }
 
 /** Through symlinks; one that leads nowhere has no kind. */
-async function kindOf(lent: Lent, world: string, path: string, signal: AbortSignal, follow = true) {
+async function kindOf({ lent, world, signal }: Place, path: string, follow = true) {
   try {
     return (await lent.guest.files.stat(world, path, { follow }, { signal })).kind
   } catch (error) {
