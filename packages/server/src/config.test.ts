@@ -14,6 +14,13 @@ test('what is empty counts as not given: nothing is opened to the network, or ke
   expect(none).toMatchObject({ host: '127.0.0.1', dataDirectory: '/var/lib/sandlot' })
 })
 
+test('what ended is kept for a minute at least', () => {
+  expect(() => daemonOptions({}, { SANDLOT_RETAIN: '1s' })).toThrow(
+    'SANDLOT_RETAIN: "1s" is not a duration of at least a minute such as 30d',
+  )
+  expect(daemonOptions({}, { SANDLOT_RETAIN: '1m' }).retainMs).toBe(60_000)
+})
+
 test.each([
   'ftp://a.org',
   'https://a.org/x',

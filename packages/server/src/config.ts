@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { availableParallelism, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import type { Engine } from '@sandlot/engine'
-import { parseDurationMs, parseSizeBytes, SandlotError } from '@sandlot/protocol'
+import { LIMITS, parseDurationMs, parseSizeBytes, SandlotError } from '@sandlot/protocol'
 import type { GvisorOptions, RuntimeDriver } from '@sandlot/runtime'
 import type { ContainerSource } from './functions/container.ts'
 import type { TlsFiles } from './http/certificate.ts'
@@ -136,7 +136,9 @@ export function daemonOptions(
       inWords('SANDLOT_MEMORY_FREE', parseSizeBytes, 'a size such as 2GiB') ??
       0,
     retainMs:
-      input.retainMs ?? inWords('SANDLOT_RETAIN', parseDurationMs, 'a duration such as 30d') ?? 0,
+      input.retainMs ??
+      inWords('SANDLOT_RETAIN', parseRetainMs, 'a duration of at least a minute such as 30d') ??
+      0,
     usageRetainMs:
       input.usageRetainMs ??
       inWords('SANDLOT_RETAIN_USAGE', parseDurationMs, 'a duration such as 90d') ??
@@ -167,6 +169,12 @@ function tlsOf(environment: Readonly<Record<string, string | undefined>>): TlsFi
 
 function pricesOf(given: string | undefined): PriceTable | null {
   return given === undefined || given === '' ? null : parsePrices('SANDLOT_PRICES', given)
+}
+
+function parseRetainMs(text: string): number {
+  const ms = parseDurationMs(text)
+  if (ms < LIMITS.retainMsMin) throw new RangeError(`${text} is shorter than a minute`)
+  return ms
 }
 
 /** An origin as it is configured. */

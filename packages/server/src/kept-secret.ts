@@ -1,4 +1,5 @@
 import { chmod, readFile } from 'node:fs/promises'
+import { SandlotError } from '@sandlot/protocol'
 import { SERVER_LIMITS } from './limits.ts'
 import { writeWhole } from './write-whole.ts'
 
@@ -9,7 +10,7 @@ import { writeWhole } from './write-whole.ts'
 export async function keptSecret(path: string, fresh: () => string): Promise<string> {
   const present = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
-    throw error
+    throw unreadable(path, error)
   })
   const secret = present.trim()
   if (secret.length >= SERVER_LIMITS.secretLengthMin) {
@@ -19,4 +20,12 @@ export async function keptSecret(path: string, fresh: () => string): Promise<str
   const made = fresh()
   await writeWhole(path, `${made}\n`, 0o600)
   return made
+}
+
+function unreadable(path: string, cause: NodeJS.ErrnoException): SandlotError {
+  const why = cause.code === 'EISDIR' ? 'it is a directory' : cause.message
+  return new SandlotError('invalid_request', `${path} can't be read: ${why}`, {
+    hint: 'A secret of this daemon stands there. Put it back from a backup, or move away what is there and a new one is made.',
+    cause,
+  })
 }

@@ -12,7 +12,7 @@ test.each([
   expect(gpuOf(text)).toEqual(wanted)
 })
 
-test.each(['', ':', 'H100:', 'H100:two', 'a:b:1'])('--gpu %j names none', (text) => {
+test.each(['', ':', 'H100:', 'H100:two', 'a:b:1', '-1', '-1:2'])('--gpu %j names none', (text) => {
   expect(() => gpuOf(text)).toThrow('names no GPU')
 })
 

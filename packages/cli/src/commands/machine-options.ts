@@ -6,7 +6,7 @@ import { type PolicyOptions, policyOf } from './network.ts'
 /** `H100`, `any`, `2`, `H100:2`. @throws Mistake */
 export function gpuOf(text: string | undefined): ResourcesInput['gpu'] {
   if (text === undefined) return undefined
-  const [, type, digits] = /^([^:]*?)(?:(?:^|:)(\d{1,4}))?$/.exec(text) ?? []
+  const [, type, digits] = /^([a-z][^:]*?|)(?:(?:^|:)(\d{1,4}))?$/i.exec(text) ?? []
   if (type === undefined || (type === '' && digits === undefined)) throw noGpu(text)
   if (digits === undefined) return type
   return { ...(type === '' ? {} : { type }), count: Number(digits) }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { failedFetch } from './http-failure.ts'
 import { openSocket } from './socket.ts'
@@ -15,6 +15,20 @@ test('a daemon without TLS that is asked by https is said to have none, with its
     message: expect.stringContaining('speaks no TLS'),
     hint: expect.stringContaining(`http://127.0.0.1:${port},`),
   }
+  const thrown = await fetch(url).catch((error: unknown) => error)
+  expect(failedFetch(thrown, url)).toMatchObject(said)
+  await expect(openSocket({ url, apiKey: 'sk_none' })).rejects.toMatchObject(said)
+  server.close()
+})
+
+test('a daemon with TLS that is asked by http may be just that, with its right address', async () => {
+  // As OpenSSL does with bytes that are no TLS.
+  const server = createTcpServer((socket) => socket.once('data', () => socket.destroy()))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+  const said = { hint: expect.stringContaining(`https://127.0.0.1:${port}.`) }
   const thrown = await fetch(url).catch((error: unknown) => error)
   expect(failedFetch(thrown, url)).toMatchObject(said)
   await expect(openSocket({ url, apiKey: 'sk_none' })).rejects.toMatchObject(said)

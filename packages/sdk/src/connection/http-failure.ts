@@ -24,7 +24,18 @@ export function failedFetch(thrown: unknown, url: string): SandlotError {
   if (NOBODY.has(cause?.code ?? code ?? '') || /connection refused/i.test(String(cause))) {
     return new SandlotError('unreachable', `no daemon answers at ${origin}`, { cause: thrown })
   }
-  return new SandlotError('connection_lost', `the connection to ${origin} broke`, { cause: thrown })
+  return new SandlotError('connection_lost', `the connection to ${origin} broke`, {
+    ...hintOfTls(origin),
+    cause: thrown,
+  })
+}
+
+/** A daemon that has a certificate hangs up on whoever speaks none. */
+export function hintOfTls(origin: string): { hint?: string } {
+  if (!origin.startsWith('http:')) return {}
+  return {
+    hint: `If the daemon has a certificate (--tls-cert), write its address as ${origin.replace(/^http/, 'https')}.`,
+  }
 }
 
 /** Someone is there, who speaks no TLS, or has a certificate that this machine has no reason to believe. */

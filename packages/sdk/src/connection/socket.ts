@@ -3,7 +3,7 @@ import { ROUTES, SandlotError } from '@sandlot/protocol'
 import { Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import WebSocket from 'ws'
 import type { Endpoint } from '../config.ts'
-import { untrusted } from './http-failure.ts'
+import { hintOfTls, untrusted } from './http-failure.ts'
 import { maskOptions } from './mask.ts'
 
 /** Until the daemon has greeted. */
@@ -55,7 +55,10 @@ export function openSocket(endpoint: Endpoint): Promise<Socket> {
     socket.on('error', (cause) =>
       reject(
         untrusted(cause, url) ??
-          new SandlotError('unreachable', `no daemon answers at ${url}`, { cause }),
+          new SandlotError('unreachable', `no daemon answers at ${url}`, {
+            ...(hungUp(cause) ? hintOfTls(url) : {}),
+            cause,
+          }),
       ),
     )
     socket.once('close', () => {
@@ -147,6 +150,11 @@ function heartbeat(socket: WebSocket, mux: Mux): void {
   }, PING_MS)
   timer.unref?.()
   socket.once('close', () => clearInterval(timer))
+}
+
+/** Somebody was there, and left without an answer. */
+function hungUp(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ECONNRESET' || error.code === 'EPIPE'
 }
 
 function refusal(status: number, url: string): SandlotError {

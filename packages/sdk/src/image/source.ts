@@ -99,6 +99,11 @@ async function fileSource(
       hint: 'Take a tar file as one: Image.tar(path), or tar:PATH on the command line.',
     })
   }
+  if (!found.isFile()) {
+    throw new SandlotError('invalid_request', `${path} is neither a file nor a directory`, {
+      hint: 'It is read twice: write what it gives into a file, and name that.',
+    })
+  }
   return { kind, blob: await contents.hold(await blobOfFile(path, waiting)) }
 }
 

@@ -37,6 +37,8 @@ describe('what an episode returned', () => {
     { rewards: Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`name-${i}`, i])) },
     { limit: 3 },
     { data: cyclic },
+    { data: { logprobs: [-0.1, Number.NaN] } },
+    { data: { seen: new Map() } },
     { data: () => 1 },
     { data: 1n },
     { data: 'x'.repeat(LIMITS.payloadBytes) },
@@ -44,6 +46,12 @@ describe('what an episode returned', () => {
     const report = await reportOfEpisode(returned, store)
     expect(report).toMatchObject({ kind: 'invalid', cause: [expect.any(String)] })
     expect(workerReport.safeParse(report).success).toBe(true)
+  })
+
+  test('says where its data is none', async () => {
+    const report = await reportOfEpisode({ data: { logprobs: [-0.1, Number.NaN] } }, store)
+    const cause = [expect.stringContaining('data.logprobs[1] is NaN: pass plain data')]
+    expect(report).toMatchObject({ cause })
   })
 })
 

@@ -1,6 +1,6 @@
 /** From what user code returned or threw to a worker's report. */
 import { inspect } from 'node:util'
-import { LIMITS, type WorkerReport } from '@sandlot/protocol'
+import { LIMITS, plainJson, type WorkerReport } from '@sandlot/protocol'
 import { isModelError } from './model-error.ts'
 
 /** What a report holds beside its data has to fit a frame with it. Characters. */
@@ -31,7 +31,7 @@ export async function reportOfEpisode(returned: unknown, store: StoreData): Prom
       return invalid(`limit is ${shown(limit)}`, "limit is text such as 'turns'")
     report.limit = limit.slice(0, LIMITS.nameLength)
   }
-  return data === undefined ? report : await withData(report, data, store)
+  return await withData(report, data, store)
 }
 
 /** The report of a grader that returned its verdict. */
@@ -75,15 +75,11 @@ export function reportOfFailure(thrown: unknown): WorkerReport {
 async function withData(report: Returned, data: unknown, store: StoreData): Promise<WorkerReport> {
   let json: string | undefined
   try {
-    json = JSON.stringify(data)
+    json = plainJson(data, 'data')
   } catch (error) {
-    return invalid(
-      `the data can't be written as JSON: ${(error as Error).message}`,
-      'data is plain data',
-    )
+    return invalid(textOfError(error), 'the grader and the trainer get it as JSON')
   }
-  if (json === undefined)
-    return invalid(`the data is ${shown(data)}, which JSON can't hold`, 'data is plain data')
+  if (json === undefined) return report
   const bytes = new TextEncoder().encode(json)
   if (bytes.length > LIMITS.payloadBytes) {
     return invalid(`the data has ${bytes.length} bytes`, `at most ${LIMITS.payloadBytes} are taken`)

@@ -1,5 +1,5 @@
 /** A task as it is sent: its key, its content, its group. */
-import { LIMITS, SandlotError, type TaskPutInput } from '@sandlot/protocol'
+import { LIMITS, plainJson, SandlotError, type TaskPutInput } from '@sandlot/protocol'
 import type { ClientContext, Waiting } from '../connection/context.ts'
 import { putBytes } from '../image/blob.ts'
 import type { RunOptions } from './options.ts'
@@ -66,7 +66,7 @@ function jsonOf(task: unknown, index: number): string {
   const hint = 'A task is plain data: text, numbers, arrays, objects.'
   let json: string | undefined
   try {
-    json = JSON.stringify(task)
+    json = plainJson(task, `task ${index}`)
   } catch (cause) {
     const message = `task ${index} can't be written as JSON: ${(cause as Error).message}`
     throw new SandlotError('invalid_request', message, { hint, cause })
