@@ -10,12 +10,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CommandEnd, runCommand, startCommand } from '../harness/command.ts'
 import { type FakeDaemon, startFakeDaemon } from './fake-daemon.ts'
 
+/** What `solve` waits for. */
+let held: Promise<void> | undefined
+
 /** `solve` writes what its task says to /answer; `check` compares that with the answer that it was brought. */
-const script: FakeScript = ({ argv, env, files }) => {
+const script: FakeScript = async ({ argv, env, files }) => {
   const text = (path: string) => Buffer.from(files.bytes(path) ?? '').toString()
   const task = JSON.parse(text(env.SANDLOT_TASK_FILE ?? '') || '{}')
   switch (argv[2]) {
     case 'solve':
+      await held
       files.put('/answer', task.says)
       return { stdout: JSON.stringify(Object.keys(task)) }
     case 'check':
@@ -75,7 +79,10 @@ test('tasks of a file are submitted, and the name of their run is printed', asyn
       },
     },
   ])
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  held = promise
   const end = await start([file, '--from', from, '--name', 'of-a-file', ...graded()])
+  letGo()
   expect(end).toMatchObject({ code: 0, stdout: 'of-a-file\n' })
   expect(end.stderr).toContain('sandlot runs watch of-a-file')
   const run = await daemon.client().rollouts.get('of-a-file')
@@ -136,6 +143,57 @@ test('the same command again attaches to the run, and with other tasks adds them
   })
   const { counts } = await (await daemon.client().rollouts.get('again')).view()
   expect(counts.done).toBe(2)
+})
+
+test.each([
+  [[], ['b', 'c']],
+  [
+    ['--group', '2'],
+    ['b#0', 'b#1', 'c#0', 'c#1'],
+  ],
+])('what a run has no valid result of is run by another one (%j)', async (group, keys) => {
+  const first = `first-${group.length}`
+  const argv = ['--from', from, ...graded(), ...group]
+  const failing = await fileOf([
+    { id: 'a', says: 'wrong' },
+    { id: 'b', says: 'right', sandlot: { command: 'nothere' } },
+  ])
+  expect((await start([failing, ...argv, '--name', first])).code).toBe(0)
+  await (await daemon.client().rollouts.get(first)).wait()
+  const mended = await fileOf(['a', 'b', 'c'].map((id) => ({ id, says: 'right' })))
+  const again = ['--missing-from', first]
+  expect(await start([mended, ...argv, ...again, '--name', first])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`${first} is both the run that is looked at and the new one`),
+  })
+  const end = await start([mended, ...argv, ...again, '--name', `${first}-again`])
+  expect(end).toMatchObject({ code: 0, stdout: `${first}-again\n` })
+  expect(end.stderr).toContain(`2 of 3 tasks have no valid result in ${first}`)
+  const rows = await (await daemon.client().rollouts.get(`${first}-again`)).wait()
+  expect(rows.map(({ key }) => key).sort()).toEqual(keys)
+  const third = await start([mended, ...argv, '--missing-from', `${first}-again`])
+  expect(third.stderr).toContain(`1 of 3 tasks has no valid result in ${first}-again`)
+})
+
+test('where nothing is missing nothing is started, and of a run that goes on nobody knows what is', async () => {
+  const file = await fileOf([{ id: 'a', says: 'right' }])
+  const argv = [file, '--from', from, ...graded()]
+  expect((await start([...argv, '--name', 'whole', '--watch'])).code).toBe(0)
+  expect(await start([...argv, '--missing-from', 'whole'])).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /0 of 1 task have no valid result in whole\n.*nothing is started/,
+    ),
+  })
+  const open = daemon.client().rollouts.open('open', { command: ['solve'] }, { from })
+  await open.created
+  expect(await start([...argv, '--missing-from', 'open'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('open is not over'),
+  })
+  await open.close()
+  expect((await start([...argv, '--missing-from', 'nowhere'])).stderr).toContain('nowhere')
 })
 
 test.each([

@@ -27,6 +27,10 @@ export function addStartRunVerb(runs: Command): void {
       '--quarantine <file>',
       'don’t run what `sandlot doctor tasks --write` has listed: its rows are task_invalid',
     )
+    .option(
+      '--missing-from <run>',
+      'run only the tasks that this run, which is over, has no valid result of',
+    )
     .option('--watch', 'follow it until it is over, and print its report (default on a terminal)')
     .option('--detach', 'end when the tasks are submitted (default elsewhere)')
     .action(async (file, options) =>

@@ -6,6 +6,7 @@ import { startProgressLine } from '../output/progress.ts'
 import { isInteractive, note, printLine } from '../output/terminal.ts'
 import { folderProgram, readFolders } from '../tasks/harbor-folders.ts'
 import { holdBack } from '../tasks/hold-back.ts'
+import { checkMissingFrom, missingFrom } from '../tasks/missing-from.ts'
 import { whoDoes } from '../tasks/who-does.ts'
 import { withImages } from '../tasks/with-images.ts'
 import { nothingToStartFrom } from './from.ts'
@@ -21,12 +22,16 @@ export async function startRunCommand(
   file: string | undefined,
   options: StartRunOptions,
 ): Promise<void> {
+  checkMissingFrom(options.missingFrom, options.name)
   const wanted =
     options.harbor === undefined ? await ofFile(file, options) : await ofFolders(file, options)
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
-  const tasks = await wanted.built(client, signal)
+  const all = await wanted.built(client, signal)
+  const { missingFrom: from } = options
+  const tasks = from === undefined ? all : await missingFrom(client, from, all, signal)
+  if (tasks.length === 0) return note('nothing is started')
   const run = await submit(client, tasks, wanted, signal)
   printLine(run.name)
   if (!(options.watch ?? (isInteractive && !options.detach))) {
