@@ -46,7 +46,8 @@ test.each(['filesystem', 'memory'] as const)(
       expect(file.text).toContain(kind === 'memory' ? of : 'file_not_found')
       await at.ask('DELETE', `/v1/sandboxes/${sandbox}`)
     }
-    expect(await saved(at)).toEqual([])
+    // It goes after the last of them has come up, whom nobody has wait for that.
+    await expect.poll(() => saved(at)).toEqual([])
     await taken(at, 'filesystem')
     expect((await at.ask('GET', `/v1/images/${image}`)).code).toBe('image_unknown')
   },
