@@ -19,6 +19,7 @@ export async function bringUp(
   parts: NodeParts,
   entry: Entry,
   request: AcquireRequest,
+  turnMs: number,
 ): Promise<SandboxOrigin> {
   const { ownership, checkpoints } = parts
   const { signal } = entry.abort
@@ -27,7 +28,7 @@ export async function bringUp(
   const onRestore = checkpoint === undefined ? undefined : request.onRestore
   if (onRestore) entry.record = { ...entry.record, unready: true }
   const memory = memoryOf(parts, entry, request)
-  const { sandbox, origin } = await startOwned(parts, entry, memory)
+  const { sandbox, origin } = await startOwned(parts, entry, { memory, turnMs })
   entry.origin = origin
   entry.sandbox = sandbox
   try {

@@ -1,3 +1,12 @@
+import { SandlotError } from '@sandlot/protocol'
+
+/** How one waits for its turn. */
+export interface Turn {
+  readonly signal: AbortSignal
+  /** For how long. Default: until the signal aborts. */
+  readonly waitMs?: number
+}
+
 /**
  * How many sandboxes are being started at once. Each costs a fixed amount of processor time, so more at once only makes all of
  * them late. Those that somebody waits for go before the pool's.
@@ -20,9 +29,12 @@ export class Creations {
     return this.#asked.length
   }
 
-  /** Runs `start` when its turn has come. */
-  async run<T>(who: 'asked' | 'ahead', start: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    await this.#turn(who === 'asked' ? this.#asked : this.#ahead, signal)
+  /**
+   * Runs `start` when its turn has come.
+   * @throws SandlotError `capacity` where it does not come in time
+   */
+  async run<T>(who: 'asked' | 'ahead', start: () => Promise<T>, turn: Turn): Promise<T> {
+    await this.#turn(who === 'asked' ? this.#asked : this.#ahead, turn)
     try {
       return await start()
     } finally {
@@ -31,24 +43,39 @@ export class Creations {
     }
   }
 
-  #turn(line: (() => void)[], signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted()
+  #turn(line: (() => void)[], { signal, waitMs }: Turn): Promise<void> {
+    signal.throwIfAborted()
     if (this.#underWay < this.max && this.#asked.length === 0) {
       this.#underWay += 1
       return Promise.resolve()
     }
     return new Promise((resolve, reject) => {
+      const over = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', onAbort)
+      }
       const enter = () => {
-        signal?.removeEventListener('abort', onAbort)
+        over()
         this.#underWay += 1
         resolve()
       }
-      const onAbort = () => {
+      const leave = (why: unknown) => {
+        over()
         line.splice(line.indexOf(enter), 1)
-        reject(signal?.reason)
+        reject(why)
       }
+      const onAbort = () => leave(signal.reason)
+      const onLate = () => leave(this.#noTurn())
+      const timer = waitMs === undefined ? undefined : setTimeout(onLate, waitMs)
       line.push(enter)
-      signal?.addEventListener('abort', onAbort, { once: true })
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  #noTurn(): SandlotError {
+    const why = `others wait to be started, ${this.max} at once`
+    return new SandlotError('capacity', `no turn for another sandbox: ${why}`, {
+      hint: 'Ask again later. SANDLOT_CREATIONS sets how many are started at once.',
     })
   }
 

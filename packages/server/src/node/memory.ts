@@ -135,7 +135,7 @@ export class SandboxMemory {
       starter,
       { ...spec, ...(leftMs === undefined ? {} : { lifetimeMs: Math.max(1, Math.round(leftMs)) }) },
       checkpoints.path(entry.id),
-      deadline(entry),
+      { signal: deadline(entry) },
     )
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { completeResources, newId } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
+import { GatedDriver } from '../testing/gated-driver.ts'
 import { openNode } from '../testing/node.ts'
 import { until } from '../testing/until.ts'
 import { Node } from './node.ts'
@@ -89,6 +90,21 @@ test('room that is given back goes to who waits, in order', async () => {
   expect(order).toEqual([b.sandbox, c.sandbox])
   const resources = completeResources({ cpu: { request: 0.25, limit: 1 } })
   expect(await at.node.capacity(resources)).toMatchObject({ sandboxes: 1, free: 1, creating: 4 })
+})
+
+test('the time to start a sandbox begins with its turn; until then it waits as for room', async () => {
+  const driver = new GatedDriver()
+  await using at = await openNode({ node: { driver, creationsMax: 1 } })
+  const open = driver.closeGate('create')
+  const creating = at.node.acquire(at.request())
+  await until(() => driver.arrived === 1)
+  const patient = at.node.acquire(at.request({ waitMs: 60_000 }))
+  const hurried = at.request({ waitMs: 20 })
+  await expect(at.node.acquire(hurried)).rejects.toMatchObject({ code: 'capacity' })
+  expect(at.node.room.used.sandboxes).toBe(2)
+  open()
+  await Promise.all([creating, patient])
+  expect((await at.node.acquire(hurried)).state).toBe('running')
 })
 
 test('a creation that failed leaves nothing and may be asked for again', async () => {

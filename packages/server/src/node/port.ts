@@ -55,8 +55,8 @@ export interface NodePort {
 
   /**
    * Creates a sandbox with its world `main` open, or finds the one of this id.
-   * Waits for room up to `waitMs`. Errors: `image_unknown`, `capacity` (no room in time), `create_failed`, `timeout`, `draining`,
-   * `unsupported`, `on_restore_failed`, `sandbox_gone` where the id was used up.
+   * Waits for room and a turn up to `waitMs`. Errors: `image_unknown`, `capacity` (neither in time), `create_failed`, `timeout`,
+   * `draining`, `unsupported`, `on_restore_failed`, `sandbox_gone` where the id was used up.
    */
   acquire(request: AcquireRequest, wait?: NodeWait): Promise<NodeSandbox>
 
@@ -177,7 +177,7 @@ export interface AcquireRequest {
   readonly reachesApi?: boolean
   /** The phase that it is in at first. Default `agent`. */
   readonly phase?: NetworkPhase
-  /** How long to wait for room. Default 0: refuse at once. */
+  /** How long to wait for room, and then for a turn among those that are started. Default 0: refuse at once where there is no room. */
   readonly waitMs?: number
   /** What its owner named to start from, where that is not the image itself. */
   readonly from?: string

@@ -23,7 +23,7 @@ import type { OwnershipRecord, Stop } from './ownership.ts'
 import type { AcquireRequest, SandboxEnded } from './port.ts'
 import { putOver } from './put-over.ts'
 import type { Room } from './room.ts'
-import type { Starter } from './start.ts'
+import { type Starter, turnLeftMs } from './start.ts'
 import { stopFirmly } from './stop-firmly.ts'
 import { writeStop } from './write-stop.ts'
 
@@ -176,13 +176,15 @@ export class NodeSandboxes {
   async #create(entry: Entry, request: AcquireRequest): Promise<void> {
     const { room, images, endings, clock, numbers } = this.#parts
     const { signal } = entry.abort
+    const askedAtMs = clock.now()
     try {
       await endings.forget(entry.id)
       await putOver(images, entry, request)
       entry.room = await room.take(request.resources, { waitMs: request.waitMs ?? 0, signal })
       await lendGpus(this.#parts, entry)
       const startedMs = clock.now()
-      const origin = await bringUp(this.#parts, entry, request)
+      const turnMs = turnLeftMs(request.waitMs, startedMs - askedAtMs)
+      const origin = await bringUp(this.#parts, entry, request, turnMs)
       entry.createMs = clock.now() - startedMs
       if (signal.aborted) {
         await this.#stop(entry)

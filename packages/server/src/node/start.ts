@@ -10,8 +10,9 @@ import {
   type SandboxSpec,
 } from '@sandlot/runtime'
 import type { Logger } from 'pino'
+import { defined } from '../defined.ts'
 import { SERVER_LIMITS } from '../limits.ts'
-import type { Creations } from './creations.ts'
+import type { Creations, Turn } from './creations.ts'
 import { memoryTransferMs } from './memory-time.ts'
 import { hasNetwork } from './networks.ts'
 import type { OwnershipRecord } from './ownership.ts'
@@ -39,30 +40,45 @@ export interface Starter {
   readonly log: Logger
 }
 
+/** How a sandbox is started. */
+export interface Starting {
+  readonly signal: AbortSignal
+  /** How long it may wait for its turn among those that are started. The time to start it begins then. */
+  readonly turnMs: number
+  readonly memory?: SavedMemory | undefined
+}
+
+/** Whoever waits for room waits for a turn in the same time; whoever is refused at once where there is no room waits as long as a start may take. */
+export function turnLeftMs(waitMs: number | undefined, waitedMs: number): number {
+  return waitMs ? Math.max(0, waitMs - waitedMs) : SERVER_LIMITS.createMs
+}
+
+/** @throws SandlotError `capacity` where its turn does not come */
 export async function startSandbox(
   starter: Starter,
   spec: SandboxSpec,
-  aborted: AbortSignal,
-  memory?: SavedMemory,
+  starting: Starting,
 ): Promise<Started> {
-  const transferMs = memory ? memoryTransferMs(spec.limits) : 0
-  using late = deadline(SERVER_LIMITS.createMs + transferMs, aborted)
-  const { signal } = late
-  if (memory) return await fromMemory(starter, spec, memory, signal)
+  const { memory } = starting
+  if (memory) return await fromMemory(starter, spec, memory, starting)
   const isOfItsOwn = spec.checkpointable || spec.network || spec.gpus
   const blank = isOfItsOwn ? undefined : starter.pool.take(spec)
-  const dressed = await checkout(starter, blank, spec, signal)
+  const dressed = await checkout(starter, blank, spec, starting)
   if (dressed) return { sandbox: dressed, origin: 'pool' }
-  return await startCold(starter, spec, signal)
+  return await startCold(starter, spec, starting)
 }
 
 async function startCold(
   { driver, creations }: Starter,
   spec: SandboxSpec,
-  signal: AbortSignal,
+  { signal: aborted, turnMs }: Starting,
 ): Promise<Started> {
-  const sandbox = await creations.run('asked', () => driver.create(spec, { signal }), signal)
-  return { sandbox, origin: 'cold' }
+  const create = async () => {
+    using late = deadline(SERVER_LIMITS.createMs, aborted)
+    return await driver.create(spec, { signal: late.signal })
+  }
+  const turn = { signal: aborted, waitMs: turnMs }
+  return { sandbox: await creations.run('asked', create, turn), origin: 'cold' }
 }
 
 /** From saved memory, in the line of all that are started. */
@@ -70,29 +86,35 @@ export async function restoreSandbox(
   { driver, creations }: Starter,
   spec: SandboxSpec,
   checkpoint: string,
-  signal: AbortSignal,
+  { signal: aborted, waitMs }: Turn,
 ): Promise<Sandbox> {
-  return await creations.run('asked', () => driver.restore(spec, checkpoint, { signal }), signal)
+  const restore = async () => {
+    using late = deadline(restoreMs(spec), aborted)
+    return await driver.restore(spec, checkpoint, { signal: late.signal })
+  }
+  return await creations.run('asked', restore, { signal: aborted, ...defined({ waitMs }) })
 }
 
 async function fromMemory(
   starter: Starter,
   spec: SandboxSpec,
   { path, ahead, cold }: SavedMemory,
-  signal: AbortSignal,
+  starting: Starting,
 ): Promise<Started> {
   const { layers, limits } = spec
   const copy =
     ahead === undefined ? undefined : starter.pool.takeCopy({ checkpoint: ahead, layers, limits })
-  const taken = await checkout(starter, copy, spec, signal)
+  const taken = await checkout(starter, copy, spec, starting)
   if (taken) return { sandbox: taken, origin: 'restored-ahead' }
+  const { signal, turnMs } = starting
   try {
-    return { sandbox: await restoreSandbox(starter, spec, path, signal), origin: 'restored' }
+    const sandbox = await restoreSandbox(starter, spec, path, { signal, waitMs: turnMs })
+    return { sandbox, origin: 'restored' }
   } catch (error) {
     const incompatible = error instanceof DriverError && error.code === 'snapshot_incompatible'
     if (!(cold && incompatible)) throw error
     starter.log.warn({ err: error, sandbox: spec.id }, 'a sandbox starts cold')
-    return await startCold(starter, await cold(), signal)
+    return await startCold(starter, await cold(), starting)
   }
 }
 
@@ -101,9 +123,11 @@ async function checkout(
   { driver, log }: Starter,
   blank: Blank | undefined,
   spec: SandboxSpec,
-  signal: AbortSignal,
+  { signal: aborted, memory }: Starting,
 ): Promise<Sandbox | undefined> {
   if (!blank) return undefined
+  using late = deadline(memory ? restoreMs(spec) : SERVER_LIMITS.createMs, aborted)
+  const { signal } = late
   try {
     return await driver.checkout(blank, spec, { signal })
   } catch (error) {
@@ -111,6 +135,10 @@ async function checkout(
     log.warn({ err: error, sandbox: spec.id }, 'one that waited could not be taken')
     return undefined
   }
+}
+
+function restoreMs({ limits }: SandboxSpec): number {
+  return SERVER_LIMITS.createMs + memoryTransferMs(limits)
 }
 
 /** What the driver is told of a sandbox. */

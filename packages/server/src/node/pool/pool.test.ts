@@ -30,6 +30,13 @@ async function openPool({ settings, ...given }: Given = {}) {
   const { path } = stack.use(await temporaryDirectory())
   const driver = new FakeDriver({ capabilities: { memorySnapshot: true }, ...options })
   const checkpoints = new Checkpoints(path)
+  const sizes: Promise<number>[] = []
+  const sizeBytes = checkpoints.sizeBytes.bind(checkpoints)
+  checkpoints.sizeBytes = (name) => {
+    const size = sizeBytes(name)
+    sizes.push(size)
+    return size
+  }
   const room = machineRoom(driver, { cpus: 64, memoryBytes, sandboxes: 100 })
   const clock = createManualClock()
   const pool = new SandboxPool({
@@ -52,6 +59,8 @@ async function openPool({ settings, ...given }: Given = {}) {
       await writeFile(`${checkpoints.path(name)}/pages`, Buffer.alloc(bytes))
       return { checkpoint: name, layers, limits }
     },
+    /** The pool knows how large what it was told of is. */
+    measured: () => Promise.all(sizes),
     ready: (count: number, kind: 'numbers' | 'copies' = 'numbers') =>
       until(() => pool[kind].ready === count && pool[kind].starting === 0),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
@@ -239,6 +248,7 @@ describe('copies of saved memory', () => {
     at.pool.expect('run', 50)
     await at.ready(4)
     at.pool.expect('other', 2, await at.saved('sn_a'))
+    await at.measured()
     for (let n = 0; n < 4; n++) {
       at.clock.advance(poolLookMs)
       await until(() => at.pool.numbers.starting + at.pool.copies.starting === 0)

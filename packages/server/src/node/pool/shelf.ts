@@ -157,7 +157,7 @@ export class Shelf<Kit = unknown, Wanted = unknown> {
         using late = deadline(SERVER_LIMITS.createMs, signal)
         return await this.#options.start(kit, late.signal)
       }
-      const blank = await creations.run('ahead', within, signal)
+      const blank = await creations.run('ahead', within, { signal })
       if (signal.aborted) return this.#end(blank)
       this.#backOffMs = SERVER_LIMITS.refillWaitMs
       stock.add(blank, kit)
