@@ -107,14 +107,14 @@ async function bring(
   const { files: own = [], clear = [], reward, pass = [] } = terms.grade as RunGrade
   const remove = pathsOf(reward)
   const passed = world === 'grade' ? pass : []
-  // One that an earlier daemon began has written its verdict perhaps.
-  const changes = remove.length + clear.length + passed.length > 0
-  if (changes && (await node.hasExec({ sandbox, exec }, { signal }))) return
+  const files = terms.program ? [await taskFile(tasks, effect), ...own] : own
+  if (passed.length + files.length + remove.length + clear.length === 0) return
+  // One that an earlier daemon began reads its files, and has written its verdict perhaps.
+  if (await node.hasExec({ sandbox, exec }, { signal })) return
   const wait = { signal, timeoutMs: COORDINATOR_LIMITS.gradeOpenMs }
   if (world === 'grade' && passed.length > 0) {
     await node.passFiles({ sandbox, world, paths: passed }, wait)
   }
-  const files = terms.program ? [await taskFile(tasks, effect), ...own] : own
   if (files.length + remove.length + clear.length === 0) return
   await node.putFiles({ sandbox, world, files, ...gone(remove, clear) }, wait)
 }

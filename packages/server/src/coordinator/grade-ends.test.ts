@@ -3,6 +3,7 @@ import { type GradeSpec, type RunCreate, SandlotError } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import type { NodeExecEnd } from '../node/port.ts'
 import type { SimulatedNodeOptions } from './simulated/node.ts'
+import { until } from './simulated/settle.ts'
 import { overTime, runCreate, simulate, someTasks, startRun } from './simulated/setup.ts'
 import { startSimulatedWorker } from './simulated/worker.ts'
 
@@ -97,4 +98,22 @@ test('a grade whose time is over before its command could begin is the platformâ
   const [row] = await overTime(simulation)
   expect(row).toMatchObject({ outcome: 'grade_error', reward: null })
   expect(row?.error).toContain('before it could begin')
+})
+
+test('a grade that runs when the daemon is killed keeps the files that it reads', async () => {
+  const ended = Promise.withResolvers<Partial<NodeExecEnd>>()
+  await using simulation = await simulate({
+    onExec: ({ argv }) => (argv[0] === 'grade' ? ended.promise : {}),
+  })
+  const { node } = simulation
+  const program = { command: ['solve'] }
+  const run = runCreate('a', { kind: 'program', program, grade: command })
+  await startRun(simulation, run, someTasks(1))
+  await until('it is graded', () => node.started.length === 2)
+  const brought = [...node.files]
+  await simulation.restart()
+  ended.resolve({ exitCode: 0 })
+  expect(await overTime(simulation)).toMatchObject([{ outcome: 'graded', reward: 1 }])
+  expect(node.files).toEqual(brought)
+  expect(node.started).toHaveLength(2)
 })
