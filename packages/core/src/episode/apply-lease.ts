@@ -62,6 +62,8 @@ export function applyModelEnded(run: Run, episode: Episode, event: EventOf<'mode
   const attempt = attemptOf(episode)
   stopClock(run, episode, event.atMs)
   startPlatformClock(run, attempt)
+  if (event.failed === undefined) delete attempt.modelFailed
+  else attempt.modelFailed = event.failed
   const leftMs = timeoutsOf(run, episode).agent - attempt.clock.agentMs
   const dueMs = dueAfter(attempt, event.atMs, leftMs)
   moveEpisode(run, episode, 'agent', { atMs: event.atMs, dueMs })

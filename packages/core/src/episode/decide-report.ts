@@ -35,11 +35,16 @@ export function decideModelStarted(decision: Decision, input: Fenced): void {
   }
 }
 
-export function decideModelEnded(decision: Decision, input: Fenced): void {
+export function decideModelEnded(decision: Decision, input: InputOf<'model_ended'>): void {
   const episode = fencedEpisode(decision, input)
   if (!episode) return
-  if (episode.phase === 'model') emit(decision, { type: 'model_ended', ...addressOf(episode) })
-  else ignore(decision, 'no model call is open')
+  if (episode.phase !== 'model') {
+    ignore(decision, 'no model call is open')
+    return
+  }
+  const [failed] = input.failed === undefined ? [] : boundedCause([input.failed])
+  const why = failed === undefined ? {} : { failed }
+  emit(decision, { type: 'model_ended', ...addressOf(episode), ...why })
 }
 
 export function decideEnded(decision: Decision, input: InputOf<'agent_ended'>): void {

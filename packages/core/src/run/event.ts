@@ -34,7 +34,7 @@ export type EventBody =
   /** The worker says that it never had the lease: the same sandbox may be offered again. */
   | ({ readonly type: 'lease_returned' } & Of)
   | ({ readonly type: 'model_started' } & Of)
-  | ({ readonly type: 'model_ended' } & Of)
+  | ({ readonly type: 'model_ended'; readonly failed?: string } & Of)
   /** Its worker has come so far. */
   | ({ readonly type: 'lease_noted'; readonly note: string } & Of)
   /** The agent's time is used up. Its worker is told to stop, and what it then still says is kept. */

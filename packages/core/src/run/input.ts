@@ -139,8 +139,8 @@ type LeaseBody =
   | ({ readonly type: 'lease_taken' } & Fenced)
   /** Sent at the start of every model call; the agent's clock stands, `timeout.model` starts anew. */
   | ({ readonly type: 'model_started' } & Fenced)
-  /** No model call of this lease is open any more. */
-  | ({ readonly type: 'model_ended' } & Fenced)
+  /** No model call of this lease is open any more. `failed`: why the last one was of no use, where that is for the run to keep. */
+  | ({ readonly type: 'model_ended'; readonly failed?: string } & Fenced)
   /**
    * The program had ended by itself when it was told to stop, after `agentMs` of its phase. What it left is being taken up: its report
    * follows.

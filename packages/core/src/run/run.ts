@@ -154,6 +154,8 @@ export interface Attempt {
   endedIn: EpisodePhase | null
   /** What its worker said last of how far it has come; absent: nothing. */
   note?: string
+  /** Why the last call of its model was of no use; absent: it was, or its worker says that with its report. */
+  modelFailed?: string
   report: AgentReport | null
   readonly flags: Flag[]
   ending: Ending | null

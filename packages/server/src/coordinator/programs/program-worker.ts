@@ -63,16 +63,19 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
       if (token === null || !UNDER_WAY.has(phase)) continue
       const of = { episode: index, attempt, token }
       const lease = leaseId(of)
-      if (!held.has(lease)) begin({ lease, ...of })
-      // Its calls ended with the daemon that passed them on.
-      if (phase === 'model') actor.post({ type: 'model_ended', ...of })
+      if (!held.has(lease)) {
+        // Its calls ended with the daemon that passed them on.
+        const failed = phase === 'model' ? BROKE_OFF : current?.modelFailed
+        if (phase === 'model') actor.post({ type: 'model_ended', ...of, failed: BROKE_OFF })
+        begin({ lease, ...of }, failed)
+      }
       if (phase === 'stopping' && current?.stopCause !== null) held.get(lease)?.stop.abort()
     }
   }
 
-  function begin(lease: ProgramLease) {
+  function begin(lease: ProgramLease, modelFailed?: string) {
     const time = createStepClock(clock)
-    const mine: Held = { ...lease, stop: new AbortController(), time, calls: 0 }
+    const mine: Held = { ...lease, stop: new AbortController(), time, calls: 0, modelFailed }
     held.set(lease.lease, mine)
     void runProgram(work, lease, { stop: mine.stop.signal, time }).then((end) => {
       if (end === undefined) {
@@ -123,18 +126,19 @@ export function openProgramWorker(work: SandboxWork, workers: WorkerStreams): Pr
         (each) => each.episode === episode && each.attempt === attempt && !each.end,
       )
       if (!mine) return
-      const { lease, token } = mine
+      const { token } = mine
       if (call.state === 'started') {
         mine.calls++
         mine.time.stand()
-        stream?.receive({ kind: 'model_started', lease, token })
+        actor.post({ type: 'model_started', episode, attempt, token })
         return
       }
       mine.modelFailed = call.failed
       mine.calls = Math.max(0, mine.calls - 1)
       if (mine.calls > 0) return
       mine.time.goOn()
-      stream?.receive({ kind: 'model_ended', lease, token })
+      const failed = call.failed === undefined ? {} : { failed: call.failed }
+      actor.post({ type: 'model_ended', episode, attempt, token, ...failed })
     },
     close() {
       closed = true
@@ -159,6 +163,8 @@ function reportOf({ lease, token, end, modelFailed, stop }: Held): WorkerEvent |
     ...(fault === undefined ? {} : { fault }),
   }
 }
+
+const BROKE_OFF = 'the call of the model broke off: the daemon that passed it on was killed'
 
 const UNDER_WAY: ReadonlySet<EpisodePhase> = new Set([
   ...(['offered', 'agent', 'model', 'stopping'] as const),

@@ -313,65 +313,6 @@ describe('over a restart of the daemon', () => {
   })
 })
 
-describe('with a model', () => {
-  const model = { model: { url: 'http://127.0.0.1:1/v1' } }
-
-  /** One episode whose command calls its model, and ends when it is told to. */
-  async function calling(restarts = false) {
-    const ended = Promise.withResolvers<Partial<NodeExecEnd>>()
-    const simulation = await simulate({ onExec: () => ended.promise })
-    await startRun(
-      simulation,
-      programRun({ retry: { model: 0 }, timeout: { model: 60_000, agent: 2_000 } }, model),
-      someTasks(1),
-    )
-    await until('it runs', () => simulation.node.started.length === 1)
-    const { sandbox = '', env } = simulation.node.started[0] ?? {}
-    const phase = async () => {
-      const { items } = await simulation.coordinator.listEpisodes('default', 'a', { limit: 1 })
-      return items[0]?.phase
-    }
-    simulation.node.calls.tell({ sandbox, state: 'started' })
-    await until('the model is called', async () => (await phase()) === 'model')
-    simulation.clock.advance(30_000)
-    if (restarts) await simulation.restart()
-    const end = async (failed?: string) => {
-      simulation.node.calls.tell({ sandbox, state: 'ended', ...(failed ? { failed } : {}) })
-      await until('the agent goes on', async () => (await phase()) === 'agent')
-    }
-    return { simulation, ended, env, phase, end }
-  }
-
-  test('the agent’s clock stands while it is asked', async () => {
-    const { simulation, ended, env, end } = await calling()
-    await using _ = simulation
-    expect(env?.SANDLOT_MODEL_URL).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
-    await end()
-    ended.resolve({})
-    const [row] = await overTime(simulation)
-    expect(row).toMatchObject({ outcome: 'graded', phases: { modelMs: 30_000 } })
-    expect(row?.phases.agentMs).toBeLessThan(2_000)
-  })
-
-  test('a call that failed last is model_error, whatever the program made of it', async () => {
-    const { simulation, ended, end } = await calling()
-    await using _ = simulation
-    await end('the model answered 503')
-    ended.resolve({})
-    const [row] = await overTime(simulation)
-    expect(row).toMatchObject({ outcome: 'model_error', reward: null, valid: false })
-    expect(row?.error).toBe('the model answered 503')
-  })
-
-  test('with the daemon all calls end, and the agent goes on', async () => {
-    const { simulation, ended, phase } = await calling(true)
-    await using _ = simulation
-    await until('the agent goes on', async () => (await phase()) === 'agent')
-    ended.resolve({})
-    expect(await overTime(simulation)).toMatchObject([{ outcome: 'graded', attempt: 1 }])
-  })
-})
-
 test('a run of programs waits for nobody, and takes no worker', async () => {
   await using simulation = await simulate({ onExec: () => new Promise(() => {}) })
   await startRun(simulation, programRun(), someTasks(1))
