@@ -17,12 +17,16 @@ export function boundConnections(
   let open = 0
   // Where even refusals are too many, the kernel's word has to do.
   server.maxConnections = most + SERVER_LIMITS.refusedAtOnce
+  // In the place of what reads requests from each connection: what a refused one asks for would be done, though it is told otherwise.
+  const serve = server.listeners(event)
+  server.removeAllListeners(event)
   server.on(event, (socket: Socket) => {
     open += 1
     socket.once('close', () => {
       open -= 1
     })
-    if (open > most) refuse(socket, most)
+    if (open > most) return refuse(socket, most)
+    for (const each of serve) each.call(server, socket)
   })
 }
 
@@ -40,6 +44,8 @@ function refuse(socket: Socket, most: number): void {
     'content-length': Buffer.byteLength(body ?? ''),
   }).map(([name, value]) => `${name}: ${value}`)
   socket.on('error', () => socket.destroy())
+  // What it sends is read and dropped: unread, it would make the kernel reset the connection before the answer is there.
+  socket.resume()
   socket.end(`HTTP/1.1 ${status} Refused\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
   setTimeout(() => socket.destroy(), SERVER_LIMITS.refusedMs).unref()
 }

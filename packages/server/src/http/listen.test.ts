@@ -10,9 +10,12 @@ import { until } from '../testing/until.ts'
 import { checkPace } from './body.ts'
 import { listen } from './listen.ts'
 
-async function serve(limits: Partial<Parameters<typeof listen>[3]>) {
+async function serve(limits: Partial<Parameters<typeof listen>[3]>, onAsked = () => {}) {
   const app = new Hono<{ Bindings: HttpBindings }>()
-  app.all('*', (context) => context.text('here'))
+  app.all('*', (context) => {
+    onAsked()
+    return context.text('here')
+  })
   const at = { host: '127.0.0.1', port: 0 }
   const { server, port } = await listen(
     app,
@@ -55,6 +58,19 @@ test('one connection too many is told so, and a free place is taken again', asyn
     socket.end('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
     return (await text(socket)).includes('here')
   })
+})
+
+test('what a connection too many asks for is not done: it is told that it was refused', async () => {
+  let asked = 0
+  await using at = await serve({ connections: 1 }, () => {
+    asked += 1
+  })
+  await at.open()
+  const refused = await at.open()
+  refused.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n')
+  expect(await text(refused)).toMatch(/^HTTP\/1\.1 429 Refused\r\n/)
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(asked).toBe(0)
 })
 
 test.each([
