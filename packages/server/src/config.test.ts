@@ -21,6 +21,17 @@ test('what ended is kept for a minute at least', () => {
   expect(daemonOptions({}, { SANDLOT_RETAIN: '1m' }).retainMs).toBe(60_000)
 })
 
+test.each([' ', '0x10', '1e3', ' 8', '-1', '1_000', 'Infinity'])(
+  'a number is written as one: %j is refused, with what was given',
+  (given) => {
+    for (const name of ['PORT', 'POOL', 'CPUS', 'REQUESTS_PER_SECOND']) {
+      expect(() => daemonOptions({}, { [`SANDLOT_${name}`]: given })).toThrow(
+        `SANDLOT_${name}: ${JSON.stringify(given)} is not a`,
+      )
+    }
+  },
+)
+
 test.each([
   'ftp://a.org',
   'https://a.org/x',

@@ -210,9 +210,9 @@ function machineMemoryBytes(): number {
 
 function numberOf(name: string, text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined
-  const value = Number(text)
-  if (Number.isNaN(value)) throw refused(name, text, 'is not a number')
-  return value
+  // `Number` takes blanks for 0, which is no limit or no pool where somebody meant to say more.
+  if (!/^-?\d+(\.\d+)?$/.test(text)) throw refused(name, text, 'is not a number')
+  return Number(text)
 }
 
 function parsed(
