@@ -183,8 +183,9 @@ export const SERVER_LIMITS = {
   /** Nothing new is admitted while the disk of the data directory has less free space: the smaller of the two. */
   diskFreeBytes: 1 * 2 ** 30,
   diskFreeShare: 0.02,
-  /** How often it is looked how much there is. */
+  /** How often it is looked how much there is, and after how many bytes of a body that is kept there. */
   diskEveryMs: 1_000,
+  diskEveryBytes: 16 * 2 ** 20,
 
   /** An acquire that waits for room. */
   roomWaits: 20_000,

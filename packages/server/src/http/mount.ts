@@ -38,7 +38,7 @@ export interface MountOptions {
   readonly rights: Rights
   readonly rates: RateLimits
   readonly idempotency: Idempotency
-  readonly disk: Pick<DiskWatch, 'check'>
+  readonly disk: Pick<DiskWatch, 'bound' | 'check'>
   readonly serving: Serving
   readonly access: AccessRules
   readonly log: Logger
@@ -179,7 +179,8 @@ async function perform(
   const json = route.body && route.body !== 'bytes' ? await readJson(incoming) : undefined
   const body = json === undefined ? undefined : parseBody(route, json)
   await requireNamedBlobs(options.holdings, caller.project, body)
-  const stream = route.body === 'bytes' ? readBytes(incoming) : undefined
+  const sent = route.body === 'bytes' ? readBytes(incoming) : undefined
+  const stream = sent && NEEDS_DISK.has(name) ? options.disk.bound(sent) : sent
   const respond = async (bytes: Bytes | undefined) => {
     const handler = options.handlers[name] as unknown as AnyHandler
     const result = await handler({

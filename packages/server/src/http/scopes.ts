@@ -42,6 +42,7 @@ export const NEEDS_DISK: ReadonlySet<RouteName> = new Set([
   'prepareTemplate',
   'createSnapshot',
   'backUp',
+  'putBlob',
 ])
 
 /** Routes whose same key is recognised by other means, named at each. */

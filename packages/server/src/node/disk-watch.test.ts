@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createManualClock } from '../coordinator/simulated/clock.ts'
 import { SERVER_LIMITS } from '../limits.ts'
+import { startTestDaemon } from '../testing/daemon.ts'
 import { openNode } from '../testing/node.ts'
 import { DiskWatch } from './disk-watch.ts'
 
@@ -55,6 +57,35 @@ test('without a setting it is a share of a small disk, and no more than a gibiby
   const options = { directory: '/data', freeBytesMin: 0, clock: createManualClock(), look }
   using small = DiskWatch.open({ ...options, log: pino({ level: 'silent' }) })
   expect(small.leastBytes).toBe(2 ** 30 * SERVER_LIMITS.diskFreeShare)
+})
+
+test('a body is cut off where it would take what is kept free, also between two looks', async () => {
+  const { watch, found } = setup()
+  using _ = watch
+  let sentBytes = 0
+  async function* body() {
+    for (;;) {
+      yield new Uint8Array(2 ** 20)
+      sentBytes += 2 ** 20
+      found.freeBytes -= 64 * 2 ** 20
+    }
+  }
+  const takeAll = async () => {
+    for await (const chunk of watch.bound(body())) expect(chunk.byteLength).toBe(2 ** 20)
+  }
+  await expect(takeAll()).rejects.toMatchObject({ code: 'disk_full' })
+  expect(found.freeBytes).toBeGreaterThan(GIB - 64 * SERVER_LIMITS.diskEveryBytes)
+  expect(sentBytes).toBeLessThan(160 * 2 ** 20)
+})
+
+test('who may run things can’t fill the disk with contents either', async () => {
+  await using at = await startTestDaemon({ daemon: { diskFreeBytes: 2 ** 60 } })
+  const made = await at.ask('POST', '/v1/keys', { json: { scope: 'run', project: 'a' } })
+  const { key } = made.json as { key: string }
+  const path = `/v1/blobs/sha256:${createHash('sha256').update('body').digest('hex')}`
+  const refused = await at.ask('PUT', path, { key, body: 'body' })
+  expect(refused).toMatchObject({ status: 507, code: 'disk_full' })
+  expect((await at.ask('HEAD', path, { key })).status).toBe(404)
 })
 
 test('sandboxes wait for the disk as they do for room, and what lives goes on', async () => {

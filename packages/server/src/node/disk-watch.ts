@@ -78,6 +78,20 @@ export class DiskWatch implements Disposable {
     if (why !== undefined) throw new SandlotError('disk_full', why, { hint: HINT })
   }
 
+  /** What is sent, until there is no room for it: a large body would fill the disk between two looks. */
+  async *bound(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    let unseenBytes = 0
+    for await (const chunk of body) {
+      unseenBytes += chunk.byteLength
+      if (unseenBytes >= SERVER_LIMITS.diskEveryBytes) {
+        unseenBytes = 0
+        this.#look()
+      }
+      this.check()
+      yield chunk
+    }
+  }
+
   [Symbol.dispose](): void {
     this.#cancel()
   }
