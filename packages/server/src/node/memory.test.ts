@@ -97,6 +97,20 @@ test('a paused sandbox is nothing but a directory, until it is resumed', async (
   expect(node.room.used.sandboxes).toBe(0)
 })
 
+test('one whose memory can’t be restored stays as it is, and nobody is told of another snapshot', async () => {
+  await using at = await setup()
+  const entry = await at.entry()
+  await at.node.sandboxes.memory.pause(entry)
+  at.machine.checkpoints.clear()
+  await expect(at.node.sandboxes.memory.resume(entry, WAIT)).rejects.toMatchObject({
+    code: 'snapshot_incompatible',
+    hint: expect.stringContaining('stop it, and create another'),
+  })
+  expect(entry.view().state).toBe('paused')
+  await at.node.release({ sandbox: entry.id, reason: 'over' })
+  expect(await at.saved()).toEqual([])
+})
+
 test('it survives its daemon, also one that stops all others', async () => {
   await using at = await setup()
   const entry = await at.entry({ tags: { a: 'b' } })

@@ -94,7 +94,7 @@ export class SandboxMemory {
         entry.room?.[Symbol.dispose]()
         entry.room = undefined
         entry.move('paused')
-        throw toSandlotError(error)
+        throw staysPaused(error)
       }
       await checkpoints.remove(entry.id).catch((error) => {
         log.error(
@@ -169,3 +169,13 @@ function deadline({ record }: Entry): AbortSignal {
   const transferMs = memoryTransferMs({ memoryBytes: memory.limit, diskBytes: disk })
   return AbortSignal.timeout(SERVER_LIMITS.memoryMs + transferMs)
 }
+
+/** The runtime's hint is for snapshots, which others can be taken in place of; all that there is of a paused sandbox is what was saved. */
+function staysPaused(thrown: unknown): SandlotError {
+  const error = toSandlotError(thrown)
+  if (error.code !== 'snapshot_incompatible') return error
+  return new SandlotError(error.code, error.message, { hint: ALL_THERE_IS, cause: thrown })
+}
+
+const ALL_THERE_IS =
+  'Nothing else was kept of a paused sandbox. Where the message names what differs, resume it with the runtime and on the machine that it was paused with; else stop it, and create another.'
