@@ -212,8 +212,9 @@ for what in (lambda: os.ttyname(0), lambda: os.open('/dev/tty', os.O_RDWR)):
       const processes = async () =>
         (await sandbox.ptys.list()).find(({ exec }) => exec === pty.id)?.processes
       expect(await processes()).toBe(1)
-      await sandbox.ptys.kill(pty.id)
+      expect(await sandbox.ptys.kill(pty.id)).toEqual({ processes: 1 })
       await until('it is gone', async () => (await processes()) === 0)
+      expect(await sandbox.ptys.kill(pty.id)).toEqual({ processes: 0 })
     })
 
     test('keeps its sandbox while somebody has it, and no longer', async () => {

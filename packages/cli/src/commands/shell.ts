@@ -184,7 +184,7 @@ async function listTerminals(id: string): Promise<number> {
 
 async function killTerminal(id: string, terminal: string): Promise<number> {
   await using client = new Sandlot()
-  await (await client.sandboxes.get(id)).ptys.kill(terminal)
-  note(`killed ${terminal}`)
+  const { processes } = await (await client.sandboxes.get(id)).ptys.kill(terminal)
+  note(processes > 0 ? `killed ${terminal}` : `${terminal} is over already: nothing of it ran`)
   return 0
 }

@@ -37,8 +37,8 @@ export class Ptys {
     return await pty
   }
 
-  /** Ends all that runs in a terminal, or sends it another signal. */
-  async kill(id: string, signal = 9): Promise<void> {
-    await this.#target.kill(id, signal, undefined)
+  /** Ends all that runs in a terminal, or sends it another signal. Tells how many processes that were: none of one that is over. */
+  async kill(id: string, signal = 9): Promise<{ readonly processes: number }> {
+    return await this.#target.kill(id, signal, undefined)
   }
 }
