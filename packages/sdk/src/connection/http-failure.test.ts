@@ -34,3 +34,10 @@ test('a daemon with TLS that is asked by http may be just that, with its right a
   await expect(openSocket({ url, apiKey: 'sk_none' })).rejects.toMatchObject(said)
   server.close()
 })
+
+test('whose request breaks off is told that it may have happened, and then of TLS', () => {
+  const thrown = new TypeError('fetch failed', { cause: new Error('other side closed') })
+  const { hint } = failedFetch(thrown, 'http://127.0.0.1:8760')
+  expect(hint).toMatch(/^The connection to the daemon broke: what was asked may or may not have/)
+  expect(failedFetch(thrown, 'https://a.example').hint).not.toContain('certificate')
+})

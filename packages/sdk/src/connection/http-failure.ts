@@ -1,5 +1,5 @@
 /** Failures of requests over HTTP, in the catalogue's words. */
-import { errorEnvelope, SandlotError } from '@sandlot/protocol'
+import { ERROR_CATALOGUE, errorEnvelope, SandlotError } from '@sandlot/protocol'
 
 /** How runtimes say that nothing listens there, or that there is no such machine. */
 const NOBODY = new Set([
@@ -24,8 +24,10 @@ export function failedFetch(thrown: unknown, url: string): SandlotError {
   if (NOBODY.has(cause?.code ?? code ?? '') || /connection refused/i.test(String(cause))) {
     return new SandlotError('unreachable', `no daemon answers at ${origin}`, { cause: thrown })
   }
+  const { hint: ofTls } = hintOfTls(origin)
+  const hint = [ERROR_CATALOGUE.connection_lost.hint, ofTls].filter(Boolean).join(' ')
   return new SandlotError('connection_lost', `the connection to ${origin} broke`, {
-    ...hintOfTls(origin),
+    hint,
     cause: thrown,
   })
 }

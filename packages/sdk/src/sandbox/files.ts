@@ -68,7 +68,10 @@ export class Files {
     return this.#streams.readFile(path, options)
   }
 
-  /** Writes a file, making missing directories. Returns its size. */
+  /**
+   * Writes a file, making missing directories. Returns its size. It is written where it is: a write that fails leaves what came of it, so
+   * write a file that others read under another name, and move it.
+   */
   async write(
     path: SandboxPath,
     content: ByteSource,
