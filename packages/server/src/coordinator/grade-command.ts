@@ -49,6 +49,8 @@ export async function runGrade(
   // An image of its own is shown in a world of its own.
   const world = spec.from !== undefined && where === 'main' ? 'grade' : where
   const exec = execId(record.id, effect.token, world === 'control' ? 1 : 0)
+  // What it takes to begin is not the grader's time; core waits a while longer, and then it is the platform that was late.
+  const timeoutMs = leftMs(clock, effect.dueMs)
   try {
     await openWorld(work, sandbox, world, terms)
     await bring(work, effect, { world, exec, terms })
@@ -57,7 +59,9 @@ export async function runGrade(
       throw new SandlotError('timeout', 'the time for the grade was over before it could begin')
     }
     begun(effect, { sandbox, exec })
-    const end = await node.exec(requestOf(work, effect, { world, exec, terms }), { signal })
+    const end = await node.exec(requestOf(work, effect, { world, exec, terms, timeoutMs }), {
+      signal,
+    })
     const { verdictBytes: bytesMax } = COORDINATOR_LIMITS
     const verdict = end.timedOut
       ? ({ kind: 'late', said: lastWords(end) } as const)
@@ -120,9 +124,9 @@ async function bring(
 }
 
 function requestOf(
-  { record, actor, clock }: SandboxWork,
+  { record, actor }: SandboxWork,
   effect: StartGrade,
-  { world, exec, terms }: Command,
+  { world, exec, terms, timeoutMs }: Command & { readonly timeoutMs: number },
 ) {
   const { command, env, cwd, user, reward, from } = terms.grade as RunGrade
   const isKept = terms.program !== undefined || reward?.from === 'stdout'
@@ -132,7 +136,7 @@ function requestOf(
     ...(from === undefined ? {} : { image: from }),
     ...(cwd === undefined ? {} : { cwd }),
     ...(user === undefined ? {} : { user }),
-    timeoutMs: leftMs(clock, effect.dueMs),
+    timeoutMs,
     headBytes: isKept ? COORDINATOR_LIMITS.outputHeadBytes : 0,
     tailBytes: isKept ? COORDINATOR_LIMITS.outputTailBytes : COORDINATOR_LIMITS.commandTailBytes,
   }

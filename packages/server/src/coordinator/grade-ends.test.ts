@@ -117,3 +117,21 @@ test('a grade that runs when the daemon is killed keeps the files that it reads'
   expect(node.files).toEqual(brought)
   expect(node.started).toHaveLength(2)
 })
+
+test('a grader has its whole time, however long it takes to bring what it needs', async () => {
+  const times: (number | undefined)[] = []
+  await using simulation = await simulate({
+    onOpenGradeWorld: () => simulation.clock.advance(1_500),
+    onExec: ({ argv, timeoutMs }) => {
+      if (argv[0] === 'grade') times.push(timeoutMs)
+      return {}
+    },
+  })
+  const run = runCreate('a', {
+    ...{ kind: 'program', program: { command: ['solve'] }, grade: command },
+    timeout: { grade: 2_000 },
+  })
+  await startRun(simulation, run, someTasks(1))
+  expect(await overTime(simulation)).toMatchObject([{ outcome: 'graded', reward: 1 }])
+  expect(times).toEqual([2_000])
+})
