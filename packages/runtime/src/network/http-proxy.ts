@@ -76,7 +76,7 @@ async function forward(
   response.on('error', () => inner.destroy())
   // Not of a proxy, but of the one server that there is.
   if (calls.model && request.url?.startsWith('/')) {
-    callModel(calls.model, request, response)
+    await callModel(calls.model, request, response)
     return
   }
   if (calls.server && request.url?.startsWith('/')) {

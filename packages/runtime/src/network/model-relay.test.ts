@@ -13,14 +13,17 @@ afterEach(() => {
 })
 
 /** A model at `/v1`, and the sandbox's way to it; nothing else is allowed. */
-async function modelBed(answer: RequestListener, { isOpen = true, gone = false } = {}) {
+async function modelBed(
+  answer: RequestListener,
+  { isOpen = true, gone = false, ready = Promise.resolve() } = {},
+) {
   const server = await listening(createServer(answer))
   closing.push(server)
   const news: ModelNews[] = []
   const bed = relayBed('none', {
     model: {
       url: new URL(`http://127.0.0.1:${gone ? 1 : server.port}/v1`),
-      isOpen: () => isOpen,
+      ...{ ready, isOpen: () => isOpen },
       onNews: (one) => news.push(one),
     },
   })
@@ -66,6 +69,21 @@ test('one that is closed answers nobody', async () => {
   const { ask, model } = await modelBed(echo, { isOpen: false })
   expect(await readAll(ask(GET('/v1')))).toMatch(/^HTTP\/1\.1 403 /)
   expect(model).toEqual([])
+})
+
+test('a call waits until somebody hears of it', async () => {
+  const { promise: ready, resolve } = Promise.withResolvers<void>()
+  let asked = 0
+  const { ask, model } = await modelBed((_, response) => void response.end(`${++asked}`), { ready })
+  const answer = readAll(ask(GET('/v1')))
+  const left = ask(GET('/v1'))
+  await new Promise((done) => setTimeout(done, 50))
+  expect([asked, model]).toEqual([0, []])
+  left.destroy()
+  await new Promise((done) => setTimeout(done, 50))
+  resolve()
+  expect(await answer).toMatch(/1$/)
+  await vi.waitFor(() => expect(model).toEqual([{ state: 'started' }, { state: 'ended' }]))
 })
 
 test('with a model all else is as it was', async () => {

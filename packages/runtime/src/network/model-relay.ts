@@ -5,6 +5,8 @@ import { headersOf } from './hop-headers.ts'
 /** The one endpoint that a program inside finds on loopback, whatever its policy says of other hosts. */
 export interface ModelEndpoint {
   readonly url: URL
+  /** Calls wait for it: before, nobody would hear of them. Default: they don't wait. */
+  readonly ready?: Promise<unknown>
   /** False: nobody inside may call it now. */
   isOpen(): boolean
   onNews(news: ModelNews): void
@@ -23,11 +25,16 @@ const SERVER_ERROR = 500
  * Passes a request on to the endpoint, as it is but for its host, and the answer back as it comes. What is not below the endpoint's own
  * path is none of the model's.
  */
-export function callModel(
+export async function callModel(
   endpoint: ModelEndpoint,
   request: IncomingMessage,
   response: ServerResponse,
-): void {
+): Promise<void> {
+  if (endpoint.ready) await endpoint.ready
+  if (!response.destroyed) passOn(endpoint, request, response)
+}
+
+function passOn(endpoint: ModelEndpoint, request: IncomingMessage, response: ServerResponse): void {
   const { url, onNews } = endpoint
   const target = targetOf(url, request.url ?? '')
   if (target === undefined || !endpoint.isOpen()) {

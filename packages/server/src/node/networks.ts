@@ -125,6 +125,8 @@ function modelOf({ modelNews }: NetworkParts, entry: Entry): { model?: ModelEndp
   return {
     model: {
       url: new URL(model),
+      // A sandbox that lived on may call before it is known again whose attempt that is.
+      ready: modelNews.heard,
       isOpen: () => !entry.gradeOpened,
       onNews: (news) => modelNews.tell({ sandbox: entry.id, ...news }),
     },

@@ -8,6 +8,12 @@ interface Reader<T> {
 /** Tells every reader of each thing that happens, from its own beginning on. A reader that falls far behind misses the oldest. */
 export class News<T> {
   readonly #readers = new Set<Reader<T>>()
+  readonly #heard = Promise.withResolvers<void>()
+
+  /** Resolves when somebody has begun to listen: what is told before, nobody hears. */
+  get heard(): Promise<void> {
+    return this.#heard.promise
+  }
 
   tell(item: T): void {
     for (const reader of this.#readers) {
@@ -22,6 +28,7 @@ export class News<T> {
     const reader: Reader<T> = { waiting: [], wake: () => {} }
     const readers = this.#readers
     readers.add(reader)
+    this.#heard.resolve()
     const leave = () => {
       readers.delete(reader)
       reader.wake()
