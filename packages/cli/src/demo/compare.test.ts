@@ -79,3 +79,12 @@ test('the behaviours take turns, so that every one is met within the first tasks
   expect(names.slice(0, 10)).toEqual(names.slice(10))
   expect(new Set(names).size).toBe(10)
 })
+
+test('only episodes that nothing else ends have little time', async () => {
+  for (const task of TASKS) {
+    const endless = behaviourOf(task).outcome === 'agent_timeout'
+    expect(await hostile.each?.(task, task.number)).toEqual(
+      endless ? { timeout: { agent: 8_000 } } : {},
+    )
+  }
+})

@@ -14,7 +14,8 @@ export interface Policy {
   readonly name: 'gold' | 'empty' | 'hostile'
   readonly episode: (context: EpisodeContext<HumanEvalTask>) => Promise<EpisodeResult | undefined>
   readonly expect: (task: HumanEvalTask) => Expectation
-  readonly timeout: NonNullable<MapOptions<HumanEvalTask>['timeout']>
+  /** Of the episodes that another time is for than for the rest. */
+  readonly each?: NonNullable<MapOptions<HumanEvalTask>['each']>
 }
 
 type Context = EpisodeContext<HumanEvalTask>
@@ -26,7 +27,6 @@ interface Behaviour extends Expectation {
 
 export const gold: Policy = {
   name: 'gold',
-  timeout: { agent: '5m', grade: '5m' },
   expect: () => ({ outcome: 'graded', reward: 1 }),
   async episode({ sandbox, task, signal }) {
     await writeCandidate({ sandbox, task, signal }, rightAnswer(task))
@@ -40,19 +40,19 @@ export const gold: Policy = {
 
 export const empty: Policy = {
   name: 'empty',
-  timeout: { agent: '5m', grade: '5m' },
   expect: () => ({ outcome: 'graded', reward: 0 }),
   async episode() {
     return undefined
   },
 }
 
-/** Time that a hostile episode has: enough for those that end by themselves, on a machine that its neighbours keep busy. */
-export const HOSTILE_AGENT_MS = 8_000
+/** Time of the episodes that only it ends. Those that end by themselves have what all others have: a busy machine makes nothing of them. */
+export const ENDLESS_AGENT_MS = 8_000
 
 export const hostile: Policy = {
   name: 'hostile',
-  timeout: { agent: HOSTILE_AGENT_MS, grade: '5m' },
+  each: (task) =>
+    behaviourOf(task).outcome === 'agent_timeout' ? { timeout: { agent: ENDLESS_AGENT_MS } } : {},
   expect: (task) => behaviourOf(task),
   async episode(context) {
     await behaviourOf(context.task).act(context)

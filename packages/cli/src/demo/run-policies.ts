@@ -50,7 +50,8 @@ function startRun(
     from,
     concurrency,
     signal,
-    timeout: policy.timeout,
+    timeout: { agent: '5m', grade: '5m' },
+    ...(policy.each ? { each: policy.each } : {}),
     resources: { memory: { request: '48MiB', limit: '768MiB' }, disk: '128MiB', pids: 128 },
     tags: { demo: policy.name },
     grade: pythonFunction<HumanEvalTask>({
