@@ -29,7 +29,8 @@ export function addStartRunVerb(runs: Command): void {
     )
     .option(
       '--missing-from <run>',
-      'run only the tasks that this run, which is over, has no valid result of',
+      'run only the tasks that this run, which is over, has no valid result of (again for more runs)',
+      collect,
     )
     .option('--watch', 'follow it until it is over, and print its report (default on a terminal)')
     .option('--detach', 'end when the tasks are submitted (default elsewhere)')

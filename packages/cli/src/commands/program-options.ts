@@ -16,8 +16,8 @@ export interface StartRunOptions extends FolderOptions, ResourceOptions {
   readonly harbor?: readonly string[]
   readonly agent?: string
   readonly quarantine?: string
-  /** The run whose valid results are not made again. */
-  readonly missingFrom?: string
+  /** The runs whose valid results are not made again. */
+  readonly missingFrom?: readonly string[]
   readonly from?: string
   readonly command?: string
   /** `FILE#EXPORT`: the episode, in place of a command. */

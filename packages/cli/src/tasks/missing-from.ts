@@ -1,28 +1,39 @@
-/** Goes on where another run left tasks without a result that counts. */
+/** Goes on where other runs left tasks without a result that counts. */
 import type { Sandlot } from 'sandlot'
 import { Mistake } from '../failure.ts'
 import { note } from '../output/terminal.ts'
 
-/** `name` may not be that of the run itself: its results would be taken for, or replaced by, those of the new one. @throws Mistake */
-export function checkMissingFrom(from: string | undefined, name: string | undefined): void {
-  if (from === undefined || from !== name) return
+/** `name` may not be that of such a run itself: its results would be taken for, or replaced by, those of the new one. @throws Mistake */
+export function checkMissingFrom(from: readonly string[], name: string | undefined): void {
+  if (name === undefined || !from.includes(name)) return
   throw new Mistake(
-    `${from} is both the run that is looked at and the new one`,
+    `${name} is both the run that is looked at and the new one`,
     'give the new run a --name of its own, or none',
   )
 }
 
 /**
- * The tasks that the run `from` has no valid result of: what failed, what was cancelled, and what it never had. A task of a group is
- * one of them where any of its members is; members that were cut are not missed.
- * @throws Mistake while that run goes on
+ * The tasks that none of the runs `from` has a valid result of: what failed, what was cancelled, and what was never there. A task of a
+ * group is one of them where any of its members is; members that were cut are not missed.
+ * @throws Mistake while such a run goes on
  */
 export async function missingFrom<Task extends { readonly key: string }>(
   client: Sandlot,
-  from: string,
+  from: readonly string[],
   tasks: readonly Task[],
   signal: AbortSignal,
 ): Promise<readonly Task[]> {
+  const done = new Set<string>()
+  for (const name of from) for (const key of await doneIn(client, name, signal)) done.add(key)
+  const missing = tasks.filter(({ key }) => !done.has(key))
+  const counted = `${missing.length} of ${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}`
+  const where = from.length === 1 ? from[0] : `any of ${from.join(', ')}`
+  note(`${counted} ${missing.length === 1 ? 'has' : 'have'} no valid result in ${where}`)
+  return missing
+}
+
+/** Keys of the tasks whose every result in it counts. */
+async function doneIn(client: Sandlot, from: string, signal: AbortSignal): Promise<Set<string>> {
   const run = await client.rollouts.get(from, { signal })
   const { state } = await run.view({ signal })
   if (state !== 'finished') {
@@ -39,8 +50,5 @@ export async function missingFrom<Task extends { readonly key: string }>(
     const task = key === `${group}#${member}` ? group : key
     ;(row.valid ? valid : invalid).add(task)
   }
-  const missing = tasks.filter(({ key }) => invalid.has(key) || !valid.has(key))
-  const counted = `${missing.length} of ${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}`
-  note(`${counted} ${missing.length === 1 ? 'has' : 'have'} no valid result in ${from}`)
-  return missing
+  return new Set([...valid].filter((key) => !invalid.has(key)))
 }
