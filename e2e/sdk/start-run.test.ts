@@ -39,6 +39,7 @@ beforeAll(async () => {
   await mkdir(join(directory, 'data'))
   await writeFile(join(directory, 'data', 'right'), 'right')
   await writeFile(join(directory, 'expected'), 'right')
+  await writeFile(join(directory, 'data', 'Dockerfile'), 'FROM im_aaaaaaaaaaaaaaaaaaaa\n')
 })
 afterAll(async () => {
   await daemon[Symbol.asyncDispose]()
@@ -173,6 +174,10 @@ test.each([
   expect(rows.map(({ key }) => key).sort()).toEqual(keys)
   const third = await start([mended, ...argv, '--missing-from', `${first}-again`])
   expect(third.stderr).toContain(`1 of 3 tasks has no valid result in ${first}-again`)
+  // What either has is not made again.
+  const both = await start([mended, ...argv, ...again, '--missing-from', `${first}-again`])
+  expect(both).toMatchObject({ code: 0, stdout: '' })
+  expect(both.stderr).toContain(`0 of 3 tasks have no valid result in any of ${first}, ${first}`)
 })
 
 test('where nothing is missing nothing is started, and of a run that goes on nobody knows what is', async () => {
@@ -209,6 +214,10 @@ test.each([
   [['{"sandlot": {"files": {"/a": 5}}}'], /line 1: sandlot\.files/],
   [['{"sandlot": {"from": "python:3.12"}}'], /registry:python:3\.12/],
   [['{"id": "a", "sandlot": {"from": "im_nothere"}}'], /there is no image/],
+  [
+    ['{"id": "a"}', '{"id": "b", "sandlot": {"from": "dockerfile:Dockerfile"}}'],
+    /images can not be built:\n {2}b: .*im_aaaaaaaaaaaaaaaaaaaa/,
+  ],
   [[], /has no tasks/],
 ])('of %j the line that is wrong is named, and nothing is begun', async (lines, wrong) => {
   const file = await fileOf(lines)

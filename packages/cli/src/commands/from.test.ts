@@ -22,6 +22,14 @@ test.each([
 })
 
 test.each([
+  ['dockerfile:./a/Dockerfile', Image.dockerfile('tasks/a/Dockerfile')],
+  ['directory:/a', Image.directory('/a')],
+  ['registry:a/b', Image.registry('a/b')],
+])('%s that a file of a folder says', (text, image) => {
+  expect(parseFrom(text, 'tasks')).toEqual(image)
+})
+
+test.each([
   ['bookworm', 'debian:bookworm'],
   ['trixie,git', 'debian:trixie,git'],
   ['Debian:bookworm', 'debian:bookworm'],

@@ -1,4 +1,5 @@
 /** What `--from` may say. */
+import { isAbsolute, join } from 'node:path'
 import { idKind, isStartId, parseStartName, SandlotError } from '@sandlot/protocol'
 import { Image, type ImageDescription, type ImageLike } from 'sandlot'
 
@@ -15,15 +16,18 @@ const FORMS =
   'an id, the name of a snapshot or a template, snapshot:NAME, template:NAME, debian:SUITE[,PACKAGE…], registry:NAME, dockerfile:PATH, directory:PATH, tar:PATH or oci:PATH'
 
 /**
- * An id or a name, which the daemon looks up, or a description in short.
+ * An id or a name, which the daemon looks up, or a description in short, whose path is looked for in `folder`.
  * @throws SandlotError `invalid_request` with what was meant, as far as that can be told
  */
-export function parseFrom(text: string): ImageLike {
+export function parseFrom(text: string, folder?: string): ImageLike {
   if (isStartId(text) || parseStartName(text)) return text
   const { kind, rest } = parts(text)
   const described = kind === 'debian' ? debian(rest) : undefined
   if (described) return described
-  if (isSourceKind(kind) && rest !== '') return descriptionOf(kind, rest)
+  if (isSourceKind(kind) && rest !== '') {
+    const isWhole = folder === undefined || kind === 'registry' || isAbsolute(rest)
+    return descriptionOf(kind, isWhole ? rest : join(folder, rest))
+  }
   if (mayBeName(text)) return text
   throw nothingToStartFrom(text)
 }

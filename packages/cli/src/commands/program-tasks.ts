@@ -160,7 +160,8 @@ function ownTerms(
   const named = (each: Record<string, unknown>, at: string): Record<string, unknown> =>
     defined({
       ...each,
-      from: each.from === undefined ? undefined : startOf(String(each.from), { where, starts }),
+      from:
+        each.from === undefined ? undefined : startOf(String(each.from), { where, folder, starts }),
       files: brought(each.files, folder, () => wrong(`${at}.files`)),
       grade: isObject(each.grade) ? named(each.grade, `${at}.grade`) : undefined,
     })
@@ -199,9 +200,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function startOf(from: string, { where, starts }: Pick<Reading, 'where' | 'starts'>): ImageLike {
+function startOf(from: string, { where, folder, starts }: Reading): ImageLike {
   try {
-    const start = starts.get(from) ?? parseFrom(from)
+    const start = starts.get(from) ?? parseFrom(from, folder)
     starts.set(from, start)
     return start
   } catch (error) {

@@ -22,15 +22,15 @@ export async function startRunCommand(
   file: string | undefined,
   options: StartRunOptions,
 ): Promise<void> {
-  checkMissingFrom(options.missingFrom, options.name)
+  const { missingFrom: from = [] } = options
+  checkMissingFrom(from, options.name)
   const wanted =
     options.harbor === undefined ? await ofFile(file, options) : await ofFolders(file, options)
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
   const all = await wanted.built(client, signal)
-  const { missingFrom: from } = options
-  const tasks = from === undefined ? all : await missingFrom(client, from, all, signal)
+  const tasks = from.length === 0 ? all : await missingFrom(client, from, all, signal)
   if (tasks.length === 0) return note('nothing is started')
   const run = await submit(client, tasks, wanted, signal)
   printLine(run.name)
@@ -80,7 +80,8 @@ async function ofFile(file: string | undefined, options: StartRunOptions): Promi
   }
   const all = await readProgramTasks(file)
   const { fit, why } = await holdBack(all, options.quarantine)
-  const built = async () => inOrder(all, fit, why)
+  const built: Wanted['built'] = async (client, signal) =>
+    inOrder(all, await withImages(client, fit, signal), why)
   if (options.function !== undefined) return { ...ofFunction(fit, options), built }
   const run = programOptions(fit, options)
   const start: Wanted['start'] = (client, tasks, working) =>

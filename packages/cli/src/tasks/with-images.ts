@@ -28,7 +28,7 @@ export async function withImages(
     'image_build_failed',
     ['images can not be built:', ...lines].join('\n  '),
     {
-      hint: 'Mend their Dockerfiles, or leave those tasks out: `sandlot doctor tasks --write` lists them. Nothing was started.',
+      hint: 'Mend what the lines name, or leave those tasks out: `sandlot doctor tasks --write` lists them. Nothing was started.',
     },
   )
 }
