@@ -71,7 +71,8 @@ function factsOfRow(row: ResultRow): string[][] {
     ['outcome', `${outcome}${valid ? '' : ' (no sample)'}${dropped ? ', dropped' : ''}`],
     ['reward', told],
     ...stepsOf(row),
-    ...cause.map((line, at) => [at === 0 ? 'why' : '', line]),
+    ...endOfProgram(row),
+    ...cause.flatMap((each) => each.split('\n')).map((line, at) => [at === 0 ? 'why' : '', line]),
     ...(flags.length > 0 ? [['flags', flags.join(', ')]] : []),
     ...(kept === null ? [] : [['kept', `sandlot sandbox create --from ${kept} opens its files`]]),
     ...leftOut.map((line, at) => [at === 0 ? 'left out' : '', line]),
@@ -80,6 +81,21 @@ function factsOfRow(row: ResultRow): string[][] {
       `${formatDuration(Math.round(usage.cpuMs))} of CPU, ${formatSize(usage.memoryPeakBytes)} of memory, ${formatSize(usage.diskBytes)} of disk`,
     ],
   ]
+}
+
+/** How the command of an episode that is one ended. */
+const ended = z.strictObject({
+  exitCode: z.number().nullable(),
+  signal: z.string().nullable(),
+  durationMs: z.number(),
+})
+
+function endOfProgram({ data }: ResultRow): string[][] {
+  const found = ended.safeParse(data)
+  if (!found.success) return []
+  const { exitCode, signal, durationMs } = found.data
+  const how = signal === null ? `exited with ${exitCode}` : `was ended by ${signal}`
+  return [['command', `${how} after ${formatDuration(Math.round(durationMs))}`]]
 }
 
 /** What each step of a program was given. */
