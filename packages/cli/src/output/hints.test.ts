@@ -33,6 +33,14 @@ test('what the daemon says of a field is said of the option', () => {
   )
 })
 
+test('a host of a secret is named by the option', () => {
+  const hint =
+    'A secret opens no way out: name the host in network, too, as { allow: ["a.org:80"] }.'
+  expect(hintFor(new SandlotError('invalid_request', 'it is so', { hint }))).toBe(
+    'A secret opens no way out: name the host, too, as --allow a.org:80.',
+  )
+})
+
 test('what a place knows better is said as it is', () => {
   const error = new SandlotError('snapshot_in_use', 'it is so', { hint: 'Wait for the run.' })
   expect(hintFor(error)).toBe('Wait for the run.')

@@ -33,5 +33,7 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
 
 export function hintFor({ code, hint }: Pick<SandlotError, 'code' | 'hint'>): string {
   const said = (hint === ERROR_CATALOGUE[code].hint ? HINTS[code] : undefined) ?? hint
-  return said.replace(/ifExists: '(\w+)'/g, '--if-exists $1')
+  return said
+    .replace(/ifExists: '(\w+)'/g, '--if-exists $1')
+    .replace(/ in network, too, as \{ allow: \["([^"]+)"\] \}/, ', too, as --allow $1')
 }

@@ -16,6 +16,11 @@ test.each([
     'the run a is another one; timeout.agent: 15m there, 5s here; grade.files./tests/a.py: a there, b here',
     'the run a is another one; --timeout agent: 15m there, 5s here; --grade-file /tests/a.py: a there, b here',
   ],
+  [
+    'body.secrets.API_KEY.hosts: "a.org" is not allowed',
+    '--secret API_KEY.hosts: "a.org" is not allowed',
+  ],
+  ['body.value: is empty', 'the value: is empty'],
   ['the file env: is gone', 'the file env: is gone'],
 ])('%s', (message, said) => {
   expect(inOptions(message)).toBe(said)

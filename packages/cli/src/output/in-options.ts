@@ -46,6 +46,9 @@ const OPTIONS: Readonly<Record<string, string>> = {
   count: '--count',
   keep: '--keep',
   artifacts: '--artifact',
+  secrets: '--secret',
+  // Of a secret, which is read: no option has it.
+  value: 'the value',
 }
 
 /**
