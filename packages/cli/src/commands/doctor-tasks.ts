@@ -99,5 +99,6 @@ async function writeQuarantine(
     digestOf: (key) => digests.get(key) ?? '',
   })
   await writeFile(path, `${JSON.stringify(list, null, 2)}\n`)
-  note(`${list.tasks.length} tasks are in quarantine: ${path}`)
+  const count = list.tasks.length
+  note(`${count} ${count === 1 ? 'task is' : 'tasks are'} in quarantine: ${path}`)
 }
