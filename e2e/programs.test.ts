@@ -168,6 +168,49 @@ raise SystemExit("it reached the host")
     }
   })
 
+  test('a daemon that is killed while something is asked of it costs another attempt, and no reward', async () => {
+    let asked = 0
+    // The first request of each is never answered.
+    const seen = new Set<string>()
+    const server = createServer((request, response) => {
+      asked++
+      const again = seen.has(request.url ?? '')
+      seen.add(request.url ?? '')
+      if (again) response.end('1')
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    try {
+      const { port } = server.address() as AddressInfo
+      const ask = `
+import http.client, os
+def ask():
+    out = http.client.HTTPConnection(os.environ["HTTP_PROXY"].removeprefix("http://"))
+    out.request("GET", "http://127.0.0.1:${port}/" + os.environ["SANDLOT_KEY"])
+    return out.getresponse().read()
+try:
+    ask()
+    print(1)
+except OSError:
+    print(0.5 if os.environ["SANDLOT_KEY"] == "stubborn" and ask() else 0)
+`
+      const run = given.client.rollouts.program([{ id: 'meek' }, { id: 'stubborn' }], {
+        ...{ from: given.image, command: ['python3', '-c', ask], resources: small },
+        ...{ network: { agent: { allow: [`127.0.0.1:${port}`] } }, reward: 'stdout' },
+      })
+      await run.submitted
+      await until('both have asked', () => asked === 2)
+      await given.daemon.kill()
+      await given.daemon.start()
+      const rows = byKey(await (await given.client.rollouts.get(run.name)).wait())
+      expect(rows.meek).toMatchObject({ outcome: 'graded', reward: 1, attempt: 2 })
+      expect(rows.meek?.attempts[0]).toMatchObject({ outcome: 'infra_lost' })
+      expect(rows.stubborn).toMatchObject({ outcome: 'graded', reward: 0.5, attempt: 1 })
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+
   test('a daemon that is killed under it, with no client there, gives one result an episode', async () => {
     const keys = Array.from({ length: 12 }, (_, n) => `t${n}`)
     const run = given.client.rollouts.program(

@@ -95,6 +95,7 @@ impl Agent {
 
     /// Ends what belongs to a connection; commands live on.
     pub fn forget_peer(&mut self) {
+        self.note_broken();
         self.connection.drop_output();
         for stream in self.streams.ids() {
             self.close_stream(stream);

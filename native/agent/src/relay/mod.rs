@@ -33,6 +33,9 @@ pub struct Relay {
     taking: bool,
     /// Connections that are open.
     open: usize,
+    /// Those that broke off with a peer since one was answered last, and of them those that had asked and heard nothing.
+    broken: usize,
+    unanswered: usize,
 }
 
 impl Relay {
@@ -44,6 +47,12 @@ impl Relay {
     pub fn forget_peer(&mut self) {
         self.taking = false;
     }
+
+    /// Whoever lost a connection has had another one since.
+    pub fn note_answered(&mut self) {
+        self.broken = 0;
+        self.unanswered = 0;
+    }
 }
 
 impl Agent {
@@ -51,7 +60,18 @@ impl Agent {
         let port = fields.number("port")?;
         self.hold_port(port)?;
         self.relay.taking = true;
-        Ok(pack::map())
+        let Relay { broken, unanswered, .. } = self.relay;
+        Ok(pack::map().number("broken", broken as u64).number("unanswered", unanswered as u64))
+    }
+
+    /// The peer goes, and with it what is open.
+    pub fn note_broken(&mut self) {
+        self.relay.broken += self.relay.open;
+        for id in self.streams.ids() {
+            if let Some(Stream::Relayed(relayed)) = self.streams.get(id) {
+                self.relay.unanswered += usize::from(relayed.is_unanswered());
+            }
+        }
     }
 
     /// A copy holds the port where it has a way out, and closes it where it has none.

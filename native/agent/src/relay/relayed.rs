@@ -34,6 +34,8 @@ pub struct Relayed {
     sink: Sink,
     pub window: SendWindow,
     credit: ReceiveWindow,
+    /// The process has sent more than it has heard of.
+    asked: bool,
     /// The process sends no more, and the daemon knows.
     heard_all: bool,
     /// The daemon sends no more.
@@ -54,11 +56,17 @@ impl Relayed {
             sink: Sink::new(Watched::new(writing, token)),
             window: SendWindow::default(),
             credit: ReceiveWindow::default(),
+            asked: false,
             heard_all: false,
             ended: false,
             told_end: false,
             answered: false,
         })
+    }
+
+    /// The process waits for what it asked.
+    pub fn is_unanswered(&self) -> bool {
+        self.opener == Opener::Inside && self.asked
     }
 
     /// Nothing moves any more, and nobody has to be told that.
@@ -92,6 +100,7 @@ impl Agent {
                 Turn::Waits
             }
             Ok(count) => {
+                relayed.asked = true;
                 relayed.window.take(count);
                 Turn::More
             }
@@ -130,6 +139,7 @@ impl Agent {
         if relayed.ended || relayed.answered || relayed.credit.receive(bytes.len()).is_err() {
             return Err(Broken);
         }
+        relayed.asked = false;
         let consumed = relayed.sink.push(bytes, &self.poller);
         relayed.settle();
         self.on_relayed_consumed(id, consumed);
@@ -148,6 +158,7 @@ impl Agent {
     /// The daemon is done with it. What the process has not taken yet it still gets.
     pub fn on_relay_answered(&mut self, id: u32) {
         if let Some(Stream::Relayed(relayed)) = self.streams.get(id) {
+            self.relay.note_answered();
             relayed.answered = true;
             relayed.socket.watch(&self.poller, Interest::NONE);
             relayed.sink.end(&self.poller);

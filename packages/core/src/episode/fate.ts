@@ -42,6 +42,7 @@ const SENTENCES: Readonly<Record<SandboxFate['cause'], string>> = {
   oom_limit: 'the sandbox went over its own memory limit',
   oom_host: 'the machine ran out of memory',
   lost: 'the sandbox was lost',
+  cut_off: 'the sandbox was cut off from its network',
   stopped: 'the sandbox was stopped by a person',
   lifetime: 'the lifetime of the sandbox was over',
 }
@@ -64,6 +65,8 @@ function outcomeOfFate(
   fate: SandboxFate,
 ): { outcome: Outcome; budget?: Budget } {
   if (fate.cause === 'stopped' || fate.cause === 'lifetime') return { outcome: 'cancelled_user' }
+  // What broke in one phase may have its effect in another.
+  if (fate.cause === 'cut_off') return { outcome: 'infra_lost' }
   const ours = fate.cause !== 'oom_limit'
   switch (phase === 'grading' && fate.byEpisode ? 'grade_offered' : phase) {
     case 'grade_ready':

@@ -208,10 +208,11 @@ export interface OwnTerms {
  * - `oom_limit`: the sandbox's own limit was hit **and** the kill is on record
  * - `oom_host`: the machine ran out
  * - `lost`: the sandbox, the node or a service died
+ * - `cut_off`: its connections broke off with a service, and nothing took their place
  * - `stopped`, `lifetime`: by a person, or by the lifetime that a person set
  */
 export interface SandboxFate {
-  readonly cause: 'oom_limit' | 'oom_host' | 'lost' | 'stopped' | 'lifetime'
+  readonly cause: 'oom_limit' | 'oom_host' | 'lost' | 'cut_off' | 'stopped' | 'lifetime'
   readonly evidence: string
   readonly usage?: Usage
   /** Whatever it went over, the episode did: no grader can have run in it, or only one that runs the episode's files. */

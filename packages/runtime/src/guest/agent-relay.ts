@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { MuxStream } from '@sandlot/protocol/frames'
 import type { GuestWait } from './guest.ts'
-import type { GuestRelay } from './guest-relay.ts'
+import type { BrokenOff, GuestRelay } from './guest-relay.ts'
 import type { GuestLink } from './link.ts'
 import * as messages from './messages.ts'
 import { RelayedConnection } from './relayed-connection.ts'
@@ -15,8 +15,12 @@ export class AgentRelay implements GuestRelay {
     link.onRelayed = (stream) => this.#connected(stream)
   }
 
-  async listen(port: number, wait: GuestWait = {}): Promise<void> {
-    await this.#link.request('relay.listen', { port }, messages.nothing, wait)
+  async listen(port: number, wait: GuestWait = {}): Promise<BrokenOff> {
+    const request = { port }
+    const answer = await this.#link.request('relay.listen', request, messages.listening, wait)
+    // An agent of an earlier version does not count.
+    const { broken: connections = 0, unanswered = 0 } = answer
+    return { connections, unanswered }
   }
 
   #connected(stream: MuxStream): void {

@@ -36,6 +36,10 @@ const shown = byteString(FRAME_LIMITS.payload).transform((value) =>
 )
 
 export const nothing = z.object({})
+export const listening = z.object({
+  broken: z.number().optional(),
+  unanswered: z.number().optional(),
+})
 
 export const hello = z.object({
   protocol: z.literal(1),

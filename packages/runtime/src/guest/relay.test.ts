@@ -32,7 +32,7 @@ async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
 
 describe('the relay of a guest', () => {
   test('asks the agent to listen', async () => {
-    await guest.relay.listen(61_080)
+    expect(await guest.relay.listen(61_080)).toEqual({ connections: 0, unanswered: 0 })
     expect(agent.requests).toEqual([{ op: 'relay.listen', port: 61_080 }])
   })
 

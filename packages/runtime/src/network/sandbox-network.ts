@@ -4,6 +4,7 @@ import { GuestError } from '../guest/guest-error.ts'
 import { type NetworkEnvironment, NOTHING } from './environment.ts'
 import { NETWORK_LIMITS } from './limits.ts'
 import type { MachineNetwork } from './machine.ts'
+import type { ModelEndpoint } from './model-relay.ts'
 import { wantsPackages } from './policy.ts'
 import type { NetworkRelay, RelayOptions } from './relay.ts'
 
@@ -32,6 +33,7 @@ export class SandboxNetwork {
   readonly #machine: MachineNetwork
   readonly #relay: NetworkRelay
   #environment: NetworkEnvironment = NOTHING
+  #isCutOff = false
 
   private constructor(guest: Guest, machine: MachineNetwork, relay: NetworkRelay) {
     this.#guest = guest
@@ -45,11 +47,23 @@ export class SandboxNetwork {
     options: SandboxNetworkOptions,
     wait: GuestWait = {},
   ): Promise<SandboxNetwork> {
-    const { machine, policy, world, ...relayed } = options
-    const relay = await machine.relay('none', relayed)
+    const { machine, policy, world, onNews, model, ...relayed } = options
+    const reached = () => {
+      network.#isCutOff = false
+    }
+    const relay = await machine.relay('none', {
+      ...relayed,
+      onNews(news) {
+        if (news.outcome === 'allowed') reached()
+        onNews?.(news)
+      },
+      ...(model ? { model: heard(model, reached) } : {}),
+    })
     const network = new SandboxNetwork(guest, machine, relay)
     guest.relay.onConnection = (connection) => relay.accept(connection)
-    await guest.relay.listen(NETWORK_LIMITS.port, wait)
+    const { connections, unanswered } = await guest.relay.listen(NETWORK_LIMITS.port, wait)
+    // Between its calls of a model a program may keep a connection that it never uses again.
+    network.#isCutOff = (model ? unanswered : connections) > 0
     await network.enter(policy, world, wait)
     return network
   }
@@ -73,6 +87,14 @@ export class SandboxNetwork {
   /** Bytes to and from other hosts, since `open`. */
   get bytes(): number {
     return this.#relay.bytes
+  }
+
+  /**
+   * Connections broke off with an earlier daemon, and nothing was reached since: what runs inside may have failed of that. False again
+   * once it has reached something.
+   */
+  get isCutOff(): boolean {
+    return this.#isCutOff
   }
 
   /**
@@ -115,5 +137,16 @@ export class SandboxNetwork {
       if (error instanceof GuestError) return ''
       throw error
     }
+  }
+}
+
+/** Told of each call that had an answer. */
+function heard(model: ModelEndpoint, answered: () => void): ModelEndpoint {
+  return {
+    ...model,
+    onNews(news) {
+      if (news.state === 'ended' && news.failed === undefined) answered()
+      model.onNews(news)
+    },
   }
 }

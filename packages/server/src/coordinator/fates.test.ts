@@ -39,6 +39,19 @@ describe('a sandbox that ends by itself', () => {
     expect(row?.cause.join()).toContain(`killed: ${kind}`)
   })
 
+  test('or was cut off from its network by a daemon’s end: its reward is void', async () => {
+    const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
+    await using _ = simulation
+    simulation.node.cutOff.add(lease.sandbox)
+    worker.report(lease, DONE)
+    const [row] = await overTime(simulation, worker, 10)
+    expect(row).toMatchObject({ outcome: 'infra_lost', reward: null, valid: false })
+    expect(row?.cause).toEqual([
+      'the sandbox was cut off from its network',
+      expect.stringContaining('broke off with the daemon'),
+    ])
+  })
+
   test('is found by comparing when the news of it was lost', async () => {
     const { simulation, worker, lease } = await leased({ retry: { infra: 0 } })
     await using _ = simulation

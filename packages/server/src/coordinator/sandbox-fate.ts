@@ -37,6 +37,13 @@ export function fateOf(
   }
 }
 
+/** What became of one that was released, where that is more than its end. */
+export function fateOfReleased(ended: SandboxEnded): SandboxFate | undefined {
+  if (!ended.cutOff) return undefined
+  const evidence = 'its connections broke off with the daemon that passed them on'
+  return { cause: 'cut_off', evidence, usage: usageOf(ended) }
+}
+
 export function usageOf({ usage, metered }: SandboxEnded): Usage {
   const { cpuMs, memoryPeakBytes, diskBytes, networkBytes } = usage
   const cost = metered?.micros == null ? {} : { costMicros: metered.micros }

@@ -10,7 +10,7 @@ import { COORDINATOR_LIMITS } from './limits.ts'
 import { termsOf } from './own-terms.ts'
 import type { RunActor } from './run-actor.ts'
 import type { RunRecord } from './run-record.ts'
-import { endingIn, fateOf, isReleased, RELEASED, usageOf } from './sandbox-fate.ts'
+import { endingIn, fateOf, fateOfReleased, isReleased, RELEASED, usageOf } from './sandbox-fate.ts'
 import type { TaskStore } from './task-store.ts'
 
 /** The sandboxes of one run's attempts: asked of the node, prepared, given back. Every answer goes to the run's actor. */
@@ -132,12 +132,13 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
         { sandbox, reason: RELEASED },
         { signal, timeoutMs: COORDINATOR_LIMITS.releaseMs },
       )
+      const fate = isReleased(ended) ? fateOfReleased(ended) : fateOf(ended, record)
       actor.post({
         type: 'torn_down',
         ...{ episode, attempt, sandbox: effect.sandbox },
         ...{ flags: ended.flags, usage: usageOf(ended) },
         ...(left ? { left } : {}),
-        ...(isReleased(ended) ? {} : { fate: fateOf(ended, record) }),
+        ...(fate ? { fate } : {}),
       })
     } catch (error) {
       // Core asks again after a while; a sandbox that nobody owns any more the node ends by itself.

@@ -14,6 +14,7 @@ export function endedOf(
     readonly diskBytes: number
     readonly networkBytes?: number
     readonly gradeOpened?: boolean
+    readonly cutOff?: boolean
     readonly metered?: SandboxEnded['metered']
     readonly atMs: number
   },
@@ -27,6 +28,7 @@ export function endedOf(
     atMs: how.atMs,
     flags: [...how.flags],
     ...(how.gradeOpened ? { gradeOpened: true } : {}),
+    ...(how.cutOff ? { cutOff: true } : {}),
     ...(how.metered ? { metered: how.metered } : {}),
     usage: {
       ...how.fate.usage,

@@ -84,6 +84,7 @@ export class Entry {
   #busy: Promise<void> | undefined
   /** Of ways out that it had before. */
   #networkBytesBefore: number
+  #wasCutOff = false
   #uses = 0
   #usedAtMs: number
 
@@ -127,6 +128,11 @@ export class Entry {
     return this.#networkBytesBefore + (this.network?.bytes ?? 0)
   }
 
+  /** Its connections broke off with an earlier daemon, and nothing took their place. */
+  get isCutOff(): boolean {
+    return this.network?.isCutOff ?? this.#wasCutOff
+  }
+
   /** Its record, with what it has sent and got until now. */
   get counted(): OwnershipRecord {
     const { networkBytes, record } = this
@@ -138,6 +144,7 @@ export class Entry {
     const { network } = this
     const closed = network?.close()
     this.#networkBytesBefore = this.networkBytes
+    this.#wasCutOff = this.isCutOff
     this.network = undefined
     await closed
   }

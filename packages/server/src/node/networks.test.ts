@@ -2,14 +2,20 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import type { PhaseNetwork } from '@sandlot/protocol'
 import { FakeDriver, FakeMachine, type Sandbox } from '@sandlot/runtime'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createManualClock } from '../coordinator/simulated/clock.ts'
 import { openNode } from '../testing/node.ts'
 import type { Entry } from './entry.ts'
 import { Node } from './node.ts'
 import { Ownership } from './ownership.ts'
+import type { AcquireRequest } from './port.ts'
 
-type Relay = Sandbox['guest']['relay'] & { port?: number; connect(): NodeJS.ReadWriteStream }
+type Relay = Sandbox['guest']['relay'] & {
+  port?: number
+  brokenOff: BrokenOff
+  connect(): NodeJS.ReadWriteStream
+}
+type BrokenOff = Awaited<ReturnType<Relay['listen']>>
 
 const PHASES: PhaseNetwork = {
   setup: { allow: ['127.0.0.1:1'] },
@@ -134,4 +140,51 @@ test('what it has sent and got is counted on, through a pause, a restart and a c
     usage: { networkBytes: 20 },
   })
   await last.close('stop')
+})
+
+describe('whose connections broke off with a daemon', () => {
+  /** The end of a sandbox that the next daemon has, after what it does there. */
+  async function endOf(
+    more: Partial<AcquireRequest>,
+    brokenOff: BrokenOff,
+    then: (node: Node, id: string) => Promise<unknown> = async () => {},
+  ) {
+    const machine = new FakeMachine()
+    await using at = await openNode({ machine })
+    const { sandbox: id } = await at.node.acquire(at.request(more))
+    relayOf(at.node, id).brokenOff = brokenOff
+    await at.node.close('keep')
+    const next = await Node.open({ ...at.given, driver: new FakeDriver({ machine }) })
+    await next.recover()
+    await next.sandboxes.entries.get(id)?.ready
+    await then(next, id)
+    const ended = await next.release({ sandbox: id, reason: 'over' })
+    await next.close('stop')
+    return ended
+  }
+  const away = { connections: 2, unanswered: 0 }
+  const network = { agent: { allow: ['127.0.0.1:1'] } }
+
+  test('is told at the end of the sandbox', async () => {
+    expect(await endOf({ network }, away)).toMatchObject({ cutOff: true })
+    expect((await endOf({ network }, { connections: 0, unanswered: 0 })).cutOff).toBeUndefined()
+  })
+
+  test('but not of one that has reached something since', async () => {
+    await using server = await greeter()
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    const allowing = { network: { agent: { allow: [host] } } }
+    const asks = (node: Node, id: string) => askedFor(node, id, host)
+    expect((await endOf(allowing, away, asks)).cutOff).toBeUndefined()
+    const refused = (node: Node, id: string) => askedFor(node, id, '127.0.0.1:2')
+    expect(await endOf(allowing, away, refused)).toMatchObject({ cutOff: true })
+  })
+
+  test('nor of one that kept a connection to its model, and waited for nothing', async () => {
+    const model = 'http://127.0.0.1:1/v1'
+    expect((await endOf({ model }, away)).cutOff).toBeUndefined()
+    expect(await endOf({ model }, { connections: 2, unanswered: 1 })).toMatchObject({
+      cutOff: true,
+    })
+  })
 })

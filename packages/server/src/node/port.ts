@@ -254,6 +254,8 @@ export interface SandboxEnded {
   readonly flags: readonly Flag[]
   /** A grader's world was opened: from then on it may have been the grader's doing. */
   readonly gradeOpened?: boolean
+  /** Connections of its broke off with a daemon, and nothing was reached after that: its commands may have failed of it. */
+  readonly cutOff?: boolean
   /** From its open world, or its last resume, to its end, and what that came to; null without a price table. */
   readonly metered?: { readonly ms: number; readonly micros: number | null }
   readonly usage: {

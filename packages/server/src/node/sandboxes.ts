@@ -246,6 +246,7 @@ export class NodeSandboxes {
       stop: entry.stop,
       flags: entry.flags,
       gradeOpened: entry.gradeOpened,
+      cutOff: entry.isCutOff,
       diskBytes,
       metered: meter.timeOf(record, atMs),
       ...{ networkBytes, atMs },

@@ -59,6 +59,8 @@ export class SimulatedNode implements NodePort {
   readonly stepWorlds = new Set<string>()
   /** Worlds as they were asked for, in order. */
   readonly opened: OpenGradeWorldRequest[] = []
+  /** Sandboxes whose connections broke off with a daemon. */
+  readonly cutOff = new Set<string>()
   readonly passed: PassFilesRequest[] = []
   readonly #options: SimulatedNodeOptions
   readonly #asked = new Map<string, AcquireRequest>()
@@ -220,6 +222,7 @@ export class SimulatedNode implements NodePort {
       ...{ sandbox, node: this.node, project, owner, epoch, image, kind, atMs: 0, flags: [] },
       ...how,
       ...(this.gradeWorlds.has(sandbox) ? { gradeOpened: true } : {}),
+      ...(this.cutOff.has(sandbox) ? { cutOff: true } : {}),
       usage: { cpuMs: 1, memoryBytes: 0, memoryPeakBytes: 2, diskBytes: 3, networkBytes: 0 },
     }
     this.living.delete(sandbox)
