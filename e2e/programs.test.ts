@@ -189,13 +189,15 @@ def ask():
     return out.getresponse().read()
 try:
     ask()
-    print(1)
+    said = 1
 except OSError:
-    print(0.5 if os.environ["SANDLOT_KEY"] == "stubborn" and ask() else 0)
+    said = 0.5 if os.environ["SANDLOT_KEY"] == "stubborn" and ask() else 0
+open("/said", "w").write(str(said))
 `
       const run = given.client.rollouts.program([{ id: 'meek' }, { id: 'stubborn' }], {
         ...{ from: given.image, command: ['python3', '-c', ask], resources: small },
-        ...{ network: { agent: { allow: [`127.0.0.1:${port}`] } }, reward: 'stdout' },
+        network: { agent: { allow: [`127.0.0.1:${port}`] } },
+        grade: { run: 'cat /said', reward: 'stdout' },
       })
       await run.submitted
       await until('both have asked', () => asked === 2)

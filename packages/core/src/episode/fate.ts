@@ -28,7 +28,8 @@ export function overruledBy(run: Run, episode: Episode, fate: SandboxFate): Endi
   if (!attempt?.endedIn || !attempt.ending?.outcome) return undefined
   const { ending, endedIn } = attempt
   if (ending.outcome === null || !VOUCHED.has(ending.outcome)) return undefined
-  if (ending.next === 'final' && ending.proven) return undefined
+  // Proven is that it lived, not that it reached what it needed.
+  if (fate.cause !== 'cut_off' && ending.next === 'final' && ending.proven) return undefined
   return endingOfFate(run, episode, endedIn, fate)
 }
 

@@ -118,6 +118,21 @@ test('a grade that runs when the daemon is killed keeps the files that it reads'
   expect(node.started).toHaveLength(2)
 })
 
+test('a verdict on what was cut off from its network is none, whoever gave it', async () => {
+  await using simulation = await simulate({
+    onExec: ({ sandbox }) => {
+      simulation.node.cutOff.add(sandbox)
+      return {}
+    },
+  })
+  const run = runCreate('a', {
+    ...{ kind: 'program', program: { command: ['solve'] }, grade: command, retry: { infra: 0 } },
+  })
+  await startRun(simulation, run, someTasks(1))
+  const [row] = await overTime(simulation)
+  expect(row).toMatchObject({ outcome: 'infra_lost', reward: null, valid: false })
+})
+
 test('a grader has its whole time, however long it takes to bring what it needs', async () => {
   const times: (number | undefined)[] = []
   await using simulation = await simulate({
