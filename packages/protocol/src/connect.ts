@@ -170,6 +170,9 @@ export const workerReport = z.discriminatedUnion('kind', [
 ])
 export type WorkerReport = z.infer<typeof workerReport>
 
+/** Of a grade: it was the platform that kept the grader from a verdict. Left out: the grader's own, or nobody knows. */
+export const gradeFault = z.literal('platform').optional()
+
 const held = z.object({ lease: z.string(), token: z.number() })
 
 export const workerEventFromClient = z.discriminatedUnion('kind', [
@@ -180,6 +183,7 @@ export const workerEventFromClient = z.discriminatedUnion('kind', [
   held.extend({
     kind: z.literal('report'),
     report: workerReport,
+    fault: gradeFault,
     /** Time of the phase without model calls and lag, as the worker measured it. */
     agentMs: z.number().nonnegative(),
     modelMs: z.number().nonnegative(),

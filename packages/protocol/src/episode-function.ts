@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { artifact } from './artifact.ts'
-import { type Lease, workerReport } from './connect.ts'
+import { gradeFault, type Lease, workerReport } from './connect.ts'
 import { LIMITS } from './limits.ts'
 import { durationOf } from './quantity.ts'
 import { functionSpec } from './queue.ts'
@@ -34,6 +34,7 @@ export interface FunctionAttempt {
 /** What it gives back. Blobs that it names are files beside its module, called as `blobFile` says. */
 export const functionAttemptEnd = z.object({
   report: workerReport,
+  fault: gradeFault,
   artifacts: z.array(artifact).max(LIMITS.artifacts).optional(),
   agentMs: z.number().nonnegative(),
   modelMs: z.number().nonnegative(),

@@ -74,3 +74,20 @@ test('a policy that used up its time, and of whose grader nothing is heard, has 
   script.pass(GRADE_MS + CORE_LIMITS.stopMs)
   expect(ended(script)).toMatchObject({ outcome: 'grade_timeout', valid: false, reward: null })
 })
+
+test.each([
+  ['by no doing of its own', { fault: 'platform' } as const, 'grade_error', null],
+  ['by itself', {}, 'limit', 0],
+])(
+  'a policy that used up a budget, and whose grader function threw %s',
+  (_, blame, outcome, reward) => {
+    const script = scriptedRun({ grade: { kind: 'worker', in: 'world' }, retry: { grade: 0 } })
+    script.tell({ type: 'worker_attached', worker: 'w', slots: 1, held: [] })
+    script.put(1)
+    const agent = addressOf(script.toAgent())
+    script.tell({ type: 'reported', ...agent, report: { kind: 'returned', limit: 'turns' } })
+    const lease = addressOf(script.last('offer_lease'))
+    script.tell({ type: 'reported', ...lease, report: { kind: 'threw', cause: ['no'] }, ...blame })
+    expect(ended(script)).toMatchObject({ outcome, reward })
+  },
+)

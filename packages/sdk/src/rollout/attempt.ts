@@ -1,5 +1,11 @@
 /** One lease: runs the user's function for it and makes the report. */
-import { type Artifact, type Lease, SandlotError, type WorkerReport } from '@sandlot/protocol'
+import {
+  type Artifact,
+  type Fault,
+  type Lease,
+  SandlotError,
+  type WorkerReport,
+} from '@sandlot/protocol'
 import type { ClientContext } from '../connection/context.ts'
 import { unlessAborted } from '../connection/signals.ts'
 import { getJson, putBytes } from '../image/blob.ts'
@@ -8,7 +14,7 @@ import { Artifacts } from './artifacts.ts'
 import type { Episode, Grader } from './episode.ts'
 import type { LagMeter } from './lag.ts'
 import { ModelClock, type ModelHooks } from './model-clock.ts'
-import { reportOfEpisode, reportOfFailure, reportOfVerdict } from './report.ts'
+import { CAUSES_MAX, reportOfEpisode, reportOfFailure, reportOfVerdict } from './report.ts'
 
 /** What a worker runs. */
 export interface WorkerCode<Task> {
@@ -18,6 +24,8 @@ export interface WorkerCode<Task> {
 
 export interface AttemptEnd {
   readonly report: WorkerReport
+  /** Of a grader that threw: by no doing of its own. */
+  readonly fault?: 'platform'
   readonly artifacts?: Artifact[]
   readonly agentMs: number
   readonly modelMs: number
@@ -41,19 +49,22 @@ export async function runAttempt<Task>(
   const sandbox = new Sandbox(context, lease.sandbox, { world: lease.world, signal })
   const artifacts = new Artifacts(context, { files: sandbox.files, signal })
   const run = lease.phase === 'grade' ? runGrader : runEpisode
-  const report = await unlessAborted(
+  const found = await unlessAborted(
     run(context, lease, code, { signal, clock, sandbox, artifacts }),
     signal,
-  ).catch(
-    (thrown): WorkerReport =>
-      signal.aborted ? { kind: 'aborted' } : reportOfThrown(lease, thrown, clock),
+  ).then(
+    (report): Found => ({ report }),
+    (thrown): Found =>
+      signal.aborted ? { report: { kind: 'aborted' } } : foundByThrown(lease, thrown, clock),
   )
   const lagMs = lag.total() - lagBefore
   const modelMs = clock.totalMs()
   const agentMs = Math.max(0, performance.now() - startedMs - modelMs - lagMs)
   const left = signal.aborted ? [] : await artifacts.collect()
-  return { report, modelMs, lagMs, agentMs, ...(left.length > 0 ? { artifacts: left } : {}) }
+  return { ...found, modelMs, lagMs, agentMs, ...(left.length > 0 ? { artifacts: left } : {}) }
 }
+
+type Found = Pick<AttemptEnd, 'report' | 'fault'>
 
 interface Attempt {
   readonly signal: AbortSignal
@@ -101,15 +112,20 @@ async function runGrader<Task>(
 }
 
 /**
- * The platform's own failure is nobody's error: the lease is given back, and the agent's part starts again elsewhere. What a lost
- * sandbox comes to, its recorded fate says.
+ * The platform's own failure is nobody's error: the lease is given back, and the agent's part starts again elsewhere. A grader's is told as
+ * such, so that it is never a zero. What a lost sandbox comes to, its recorded fate says.
  */
-function reportOfThrown({ phase }: Lease, thrown: unknown, { failure }: ModelClock): WorkerReport {
-  if (failure) return reportOfFailure(failure)
-  return isPlatforms(thrown) && phase === 'agent' ? { kind: 'aborted' } : reportOfFailure(thrown)
+function foundByThrown({ phase }: Lease, thrown: unknown, { failure }: ModelClock): Found {
+  if (failure) return { report: reportOfFailure(failure) }
+  if (phase === 'grade') {
+    return { report: reportOfFailure(thrown), ...(isByPlatform(thrown) ? PLATFORM : {}) }
+  }
+  return { report: isGivenBack(thrown) ? { kind: 'aborted' } : reportOfFailure(thrown) }
 }
 
-function isPlatforms(thrown: unknown): boolean {
+const PLATFORM = { fault: 'platform' } as const
+
+function isGivenBack(thrown: unknown): boolean {
   try {
     return (
       thrown instanceof SandlotError &&
@@ -121,6 +137,20 @@ function isPlatforms(thrown: unknown): boolean {
     return false
   }
 }
+
+/** Also where the grader has wrapped it in an error of its own. */
+function isByPlatform(thrown: unknown): boolean {
+  try {
+    let error = thrown
+    for (let depth = 0; error instanceof Error && depth < CAUSES_MAX; depth += 1) {
+      if (error instanceof SandlotError) return BY_PLATFORM.has(error.fault)
+      error = error.cause
+    }
+  } catch {}
+  return false
+}
+
+const BY_PLATFORM: ReadonlySet<Fault> = new Set(['platform', 'capacity'] as const)
 
 async function readJson(
   context: ClientContext,

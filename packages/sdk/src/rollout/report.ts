@@ -6,7 +6,7 @@ import { isModelError } from './model-error.ts'
 /** What a report holds beside its data has to fit a frame with it. Characters. */
 const REWARDS_LENGTH_MAX = 8_192
 const CAUSES_LENGTH_MAX = 8_192
-const CAUSES_MAX = 8
+export const CAUSES_MAX = 8
 
 type Returned = Extract<WorkerReport, { kind: 'returned' }>
 type Invalid = Extract<WorkerReport, { kind: 'invalid' }>

@@ -163,14 +163,10 @@ export interface WorkerWire {
   send(event: WorkerEventFromServer): void
 }
 
-/**
- * What a worker says. One in this process measures nothing: core's clock tells what its phases took. `fault`: the daemon's own, by which
- * there is nothing to report.
- */
+/** What a worker says. One in this process measures nothing: core's clock tells what its phases took. */
 export type WorkerEvent =
   | Exclude<WorkerEventFromClient, { kind: 'report' }>
-  | (Omit<ReportEvent, Measured> &
-      Partial<Pick<ReportEvent, Measured>> & { readonly fault?: 'platform' })
+  | (Omit<ReportEvent, Measured> & Partial<Pick<ReportEvent, Measured>>)
 
 type ReportEvent = Extract<WorkerEventFromClient, { kind: 'report' }>
 type Measured = 'agentMs' | 'modelMs' | 'lagMs'

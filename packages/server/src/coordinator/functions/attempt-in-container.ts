@@ -15,7 +15,7 @@ import type { Container } from '../../functions/container.ts'
 import type { TryEnd } from '../../functions/tries.ts'
 import { COORDINATOR_LIMITS } from '../limits.ts'
 import { keepOutput } from '../programs/output.ts'
-import type { SandboxWork } from '../sandboxes.ts'
+import { messageOf, type SandboxWork } from '../sandboxes.ts'
 import type { FunctionHost } from './function-host.ts'
 
 /** `lost`: with its container, so that nobody knows what it did. */
@@ -61,8 +61,15 @@ export async function runInContainer(
     }
   } catch (error) {
     work.warn(`what a container did for ${work.record.name} could not be kept`, error)
-    return { kind: 'ended', report: { kind: 'aborted' }, ...NOTHING }
+    return { kind: 'ended', ...unkept(lease, error), ...NOTHING }
   }
+}
+
+/** An agent's part begins again elsewhere; a grade ends without a verdict, and by no doing of the grader. */
+function unkept({ phase }: Lease, error: unknown): Pick<FunctionAttemptEnd, 'report' | 'fault'> {
+  if (phase === 'agent') return { report: { kind: 'aborted' } }
+  const cause = ['what its container gave could not be kept', messageOf(error)]
+  return { report: { kind: 'threw', cause }, fault: 'platform' }
 }
 
 async function call(

@@ -164,6 +164,37 @@ test('a handler that goes on when its time is over has its container replaced; o
   expect(containers.opened).toHaveLength(2)
 })
 
+test('a grade that could not be taken from its container is no zero, though the policy used up a budget', async () => {
+  const containers = containersOf(({ lease: { phase } }) =>
+    phase === 'agent'
+      ? { report: { kind: 'returned', limit: 'turns' } }
+      : { ...returned(1), agentMs: 'none' as never },
+  )
+  const { simulation, run } = await world(containers)
+  await using _ = simulation
+  const grade = { kind: 'worker', in: 'world' } as const
+  await startRun(simulation, run({ grade, retry: { grade: 0 } }), someTasks(1))
+  expect(await overTime(simulation)).toMatchObject([
+    { outcome: 'grade_error', valid: false, reward: null },
+  ])
+})
+
+test('a grader in a container tells by whose fault it gave no verdict', async () => {
+  const report = { kind: 'threw' as const, cause: ['the connection broke'] }
+  const containers = containersOf(({ lease: { phase, index } }) => {
+    if (phase === 'agent') return { report: { kind: 'returned', limit: 'turns' } }
+    return index === 0 ? { report, fault: 'platform' as const } : { report }
+  })
+  const { simulation, run } = await world(containers)
+  await using _ = simulation
+  const grade = { kind: 'worker', in: 'world' } as const
+  await startRun(simulation, run({ grade, retry: { grade: 0 } }), someTasks(2))
+  expect(await overTime(simulation)).toMatchObject([
+    { outcome: 'grade_error', reward: null },
+    { outcome: 'limit', reward: 0 },
+  ])
+})
+
 test('a container that is silent for a minute while it works is a worker that died', async () => {
   const containers = containersOf(async ({ lease }) =>
     lease.attempt === 1 ? await never() : returned(1),
