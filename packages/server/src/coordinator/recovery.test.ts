@@ -32,6 +32,7 @@ function openWorld(): World {
   /** By sandbox and path: written by `judge`, and gone when it is put to be removed. */
   const files = new Map<string, string>()
   const node = new SimulatedNode({
+    remembered: 2,
     async onExec({ sandbox, argv }) {
       if (argv.includes('judge')) files.set(`${sandbox}/verdict`, '1')
       return argv.includes('fail') ? { exitCode: 1 } : {}
@@ -171,6 +172,10 @@ const variants: Record<string, Omit<RunCreate, 'name'>> = {
     ...base,
     setup: ['true', ['prepare', 'all']],
     grade: { kind: 'command', command: ['fail'], in: 'world' },
+  },
+  'a set-up of more commands than are remembered': {
+    ...base,
+    setup: ['one', 'two', 'three', 'four'],
   },
   'a group': { ...base, group: groupSpec.parse({ by: 'name', size: 3 }) },
   'a program': {

@@ -89,7 +89,7 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     const { episode, attempt, token, sandbox } = effect
     const of = { episode, attempt, token }
     try {
-      for (const [step, command] of specification.setup.entries()) {
+      for (const [step, command] of await commandsLeft(work, effect)) {
         if (!isCurrent(actor.run, of)) return
         const end = await node.exec(
           {
@@ -151,6 +151,21 @@ export function openSandboxes(work: SandboxWork): Sandboxes {
     runSetup: (effect) => void runSetup(effect),
     release: (effect) => void release(effect),
   }
+}
+
+/**
+ * From the latest that an earlier daemon has begun. They run one after another, so that all before it have succeeded, and it alone need be
+ * remembered by the sandbox: of those that ended it forgets the oldest.
+ */
+async function commandsLeft(
+  { record, node, signal }: SandboxWork,
+  { token, sandbox }: EffectOf<'run_setup'>,
+) {
+  const commands = [...record.specification.setup.entries()]
+  if (commands.length < 2) return commands
+  const known = await node.knownExecs({ sandbox }, { signal })
+  const latest = commands.findLastIndex(([step]) => known.has(execId(record.id, token, step)))
+  return commands.slice(Math.max(0, latest))
 }
 
 /** Whether a phase may reach anything: without it nothing changes between them. */

@@ -35,10 +35,10 @@ export class Commands {
     this.#kept.delete(sandbox)
   }
 
-  /** Whether the agent knows a command of this id. */
-  async has(lent: Lent, exec: string, wait: NodeWait = {}): Promise<boolean> {
+  /** The commands that the agent knows. */
+  async known(lent: Lent, wait: NodeWait = {}): Promise<ReadonlySet<string>> {
     try {
-      return (await lent.guest.exec.list(wait)).some((each) => each.exec === exec)
+      return new Set((await lent.guest.exec.list(wait)).map(({ exec }) => exec))
     } catch (error) {
       throw await lent.explain(error)
     }

@@ -193,8 +193,15 @@ export class Node implements NodePort {
   }
 
   async hasExec({ sandbox, exec }: ExecAddress, wait?: NodeWait): Promise<boolean> {
+    return (await this.knownExecs({ sandbox }, wait)).has(exec)
+  }
+
+  async knownExecs(
+    { sandbox }: Pick<ExecAddress, 'sandbox'>,
+    wait?: NodeWait,
+  ): Promise<ReadonlySet<string>> {
     using lent = await this.sandboxes.lend(sandbox)
-    return await this.commands.has(lent, exec, wait)
+    return await this.commands.known(lent, wait)
   }
 
   async openGradeWorld(request: OpenGradeWorldRequest, wait?: NodeWait): Promise<void> {

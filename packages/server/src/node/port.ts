@@ -105,6 +105,9 @@ export interface NodePort {
   /** Whether the sandbox has begun a command of this id: it runs, or ran and is remembered. */
   hasExec(request: ExecAddress, wait?: NodeWait): Promise<boolean>
 
+  /** All commands that the sandbox remembers: those that run, and of those that ended the latest, which are bounded. */
+  knownExecs(request: Pick<ExecAddress, 'sandbox'>, wait?: NodeWait): Promise<ReadonlySet<string>>
+
   /**
    * Writes files, with missing directories, in the place of whatever is there, after `remove` and `clear`. Asked again it does it again.
    * `blob_unknown`.

@@ -24,6 +24,8 @@ import type {
 
 export interface SimulatedNodeOptions {
   readonly capacity?: number
+  /** So many commands that have ended are remembered of each sandbox. Default: all. */
+  readonly remembered?: number
   /** Throws what the creation fails with. */
   onAcquire?(request: AcquireRequest): void | Promise<void>
   /** Runs a command; by default everything exits with 0. */
@@ -66,6 +68,8 @@ export class SimulatedNode implements NodePort {
   readonly #asked = new Map<string, AcquireRequest>()
   readonly #ended = new Map<string, SandboxEnded>()
   readonly #execs = new Map<string, Promise<NodeExecEnd>>()
+  /** Of each sandbox the commands that have ended and are remembered, the oldest first. */
+  readonly #over = new Map<string, Set<string>>()
   readonly #endings = new News<SandboxEnded>()
   /** Tells of calls of models. */
   readonly calls = new News<ModelCall>()
@@ -113,6 +117,7 @@ export class SimulatedNode implements NodePort {
   exec(request: NodeExecRequest): Promise<NodeExecEnd> {
     const running = this.#execs.get(request.exec) ?? this.#run(request)
     this.#execs.set(request.exec, running)
+    running.then(() => this.#forgetOldest(request)).catch(() => {})
     return running
   }
 
@@ -124,6 +129,11 @@ export class SimulatedNode implements NodePort {
 
   async hasExec({ exec }: { readonly exec: string }): Promise<boolean> {
     return this.#execs.has(exec)
+  }
+
+  async knownExecs({ sandbox }: { readonly sandbox: string }): Promise<ReadonlySet<string>> {
+    this.#mustLive(sandbox)
+    return new Set(this.#execs.keys())
   }
 
   async openGradeWorld(request: OpenGradeWorldRequest): Promise<void> {
@@ -206,6 +216,17 @@ export class SimulatedNode implements NodePort {
       ...{ durationMs: 1, stdout: empty, stderr: empty, left: 0, limits: [] },
       ...{ stdoutTotalBytes: 0, stdoutDroppedBytes: 0, stderrTotalBytes: 0, stderrDroppedBytes: 0 },
       ...found,
+    }
+  }
+
+  #forgetOldest({ sandbox, exec }: NodeExecRequest): void {
+    const { remembered = Number.POSITIVE_INFINITY } = this.#options
+    const ended = (this.#over.get(sandbox) ?? new Set()).add(exec)
+    this.#over.set(sandbox, ended)
+    for (const oldest of ended) {
+      if (ended.size <= remembered) return
+      ended.delete(oldest)
+      this.#execs.delete(oldest)
     }
   }
 
