@@ -13,8 +13,8 @@ test.each([
   ['request.cwd: not an absolute path', '--cwd: not an absolute path'],
   ['body.ready.port: too large', 'body.ready.port: too large'],
   [
-    'the run a is another one; timeout.agent: 15m there, 5s here; grade.files./tests/a.py: a there, b here',
-    'the run a is another one; --timeout agent: 15m there, 5s here; --grade-file /tests/a.py: a there, b here',
+    'the run a exists with other options; timeout.agent: 15m there, 5s here; grade.files./tests/a.py: a there, b here',
+    'the run a exists with other options; --timeout agent: 15m there, 5s here; --grade-file /tests/a.py: a there, b here',
   ],
   [
     'body.secrets.API_KEY.hosts: "a.org" is not allowed',

@@ -29,7 +29,7 @@ export function checkNamed(
     asked.has(option.split(/[. ]/)[0] ?? ''),
   )
   if (differences.length === 0) return
-  const message = `the run ${name} is another one; ${sayDifferences(differences)}`
+  const message = `the run ${name} exists with other options; ${sayDifferences(differences)}`
   throw new SandlotError('run_differs', message, {
     hint: 'Attach with what the run was started with, or leave that out.',
     details: { fields: fieldsOf(differences) },

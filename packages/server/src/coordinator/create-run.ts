@@ -94,7 +94,7 @@ function differs(existing: RunRecord, wanted: RunRecord): SandlotError {
       : "Take another name, or say ifExists: 'replace' to run it again."
   return new SandlotError(
     'run_differs',
-    `the run ${wanted.name} is there, and another one; ${sayDifferences(differences)}`,
+    `the run ${wanted.name} exists with other options; ${sayDifferences(differences)}`,
     { hint, details: { fields: fieldsOf(differences) } },
   )
 }

@@ -32,6 +32,9 @@ describe('a run’s name', () => {
     const other = runCreate('a', { version: '2', from: 'im_b', timeout: { agent: 5 } })
     await expect(coordinator.createRun('default', other)).rejects.toMatchObject({
       code: 'run_differs',
+      message: expect.stringMatching(
+        /^the run a exists with other options; from: sha256:im_a there, /,
+      ),
       details: {
         fields: {
           version: { existing: '"1"', requested: '"2"' },
