@@ -14,7 +14,7 @@ use crate::pack;
 use crate::sink::Sink;
 use crate::streams::{Stream, Turn};
 use crate::sys::fd::Fd;
-use crate::sys::network::{end_writing, reset_on_close};
+use crate::sys::network::{end_writing, has_unread, reset_on_close};
 use crate::sys::poller::{Interest, Watched};
 use crate::token::Token;
 
@@ -34,7 +34,7 @@ pub struct Relayed {
     sink: Sink,
     pub window: SendWindow,
     credit: ReceiveWindow,
-    /// The process has sent more than it has heard of.
+    /// The process has heard nothing since it sent something, or since it connected.
     asked: bool,
     /// The process sends no more, and the daemon knows.
     heard_all: bool,
@@ -56,7 +56,7 @@ impl Relayed {
             sink: Sink::new(Watched::new(writing, token)),
             window: SendWindow::default(),
             credit: ReceiveWindow::default(),
-            asked: false,
+            asked: true,
             heard_all: false,
             ended: false,
             told_end: false,
@@ -66,7 +66,7 @@ impl Relayed {
 
     /// The process waits for what it asked.
     pub fn is_unanswered(&self) -> bool {
-        self.opener == Opener::Inside && self.asked
+        self.opener == Opener::Inside && (self.asked || has_unread(&self.socket.fd))
     }
 
     /// Nothing moves any more, and nobody has to be told that.

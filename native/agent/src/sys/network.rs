@@ -83,6 +83,13 @@ pub fn end_writing(socket: &Fd) {
     unsafe { libc::shutdown(socket.raw(), libc::SHUT_WR) };
 }
 
+/// Something was sent that nobody has read yet.
+pub fn has_unread(socket: &Fd) -> bool {
+    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+    let mut byte = 0u8;
+    unsafe { libc::recv(socket.raw(), (&raw mut byte).cast(), 1, flags) == 1 }
+}
+
 /// From now on closing the socket resets the connection: the peer can't take what it has for the whole.
 pub fn reset_on_close(socket: &Fd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
