@@ -35,6 +35,7 @@ const FILES = [
       artifactBytes: 'one artifact',
       logBytes: 'kept of an attempt’s log',
       waitMs: 'a request that waits for news',
+      episodes: 'episodes of one run',
       keyLength: 'characters of a task’s key',
       nameLength: 'characters of a run’s name',
       tags: 'tags of a run or sandbox',
@@ -45,7 +46,6 @@ const FILES = [
     limits: COORDINATOR_LIMITS,
     shown: {
       runsLive: 'runs that are not finished',
-      episodesPerRun: 'episodes of one run',
       resultReaders: 'readers that wait for the next result of one run',
     },
   },

@@ -8,7 +8,7 @@ const ISSUES_SHOWN = 5
 const MESSAGE_LENGTH = 2_000
 
 /** What zod found, field by field: `body.resources.memory: "lots" is not a size …`, where `where` is `body`. */
-export function invalidRequest(where: string, { issues }: ZodError): SandlotError {
+export function invalidRequest(where: string, { issues }: Pick<ZodError, 'issues'>): SandlotError {
   const leaves = issues.flatMap(leavesOf)
   const lines = leaves.slice(0, ISSUES_SHOWN).map((leaf) => lineOf(where, leaf))
   const more = leaves.length - lines.length

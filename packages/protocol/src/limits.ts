@@ -9,6 +9,8 @@ export const LIMITS = {
   tasksPerRequest: 1_000,
   /** Episodes of one group, those that are started beyond its size included. */
   groupMembers: 256,
+  /** Of one run. */
+  episodes: 1_000_000,
   groupsPerPage: 100,
   rowsPerPage: 1_000,
   itemsPerPage: 1_000,

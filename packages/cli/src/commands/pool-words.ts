@@ -1,7 +1,8 @@
 /** From the words of a command line to a pool that can be simulated. */
 import { type Latency, type PoolInput, parseLatency } from '@sandlot/core/sizing'
-import { type GroupRule, groupSpec, hedgeSpec, invalidRequest } from '@sandlot/protocol'
+import { type GroupRule, groupSpec, hedgeSpec, invalidRequest, LIMITS } from '@sandlot/protocol'
 import { SandlotError } from 'sandlot'
+import type { ZodError } from 'zod'
 
 export interface PoolWords {
   readonly tasks: number
@@ -42,13 +43,19 @@ export function poolOf(words: PoolWords): Omit<PoolInput, 'concurrency'> {
       '--model 2s',
     )
   }
+  const group = words.group === undefined ? null : groupOf(words.group)
+  const episodes = tasks * (group ? group.size + group.extra : 1)
+  if (episodes > LIMITS.episodes) {
+    const most = `a run has at most ${LIMITS.episodes}`
+    throw refused('--tasks', `${tasks} are ${episodes} episodes, and ${most}`, '256')
+  }
   return {
     ...{ tasks, seed, hardness, expected: words.longestFirst === true },
     losses: shareOf('--losses', losses),
     capacity: words.capacity ?? null,
     creating: words.creating ?? null,
     ahead: words.ahead ?? null,
-    group: words.group === undefined ? null : groupOf(words.group),
+    group,
     hedge: words.hedge === undefined ? null : hedgeOf(words.hedge),
     create: latencyOf('--create', words.create),
     agent: latencyOf('--agent', words.agent),
@@ -89,8 +96,17 @@ export function groupOf(text: string): GroupRule {
   }
   if (given.cut && given.need === undefined) given.need = Math.max(1, Number(given.size) - 1)
   const parsed = groupSpec.safeParse(given)
-  if (!parsed.success) throw invalidRequest('--group', parsed.error)
+  if (!parsed.success) throw asWritten(parsed.error)
   return parsed.data
+}
+
+/** A field of the rule is a word behind the option, and a cut is written without what it holds. */
+function asWritten({ issues }: ZodError): SandlotError {
+  const named = issues.map((issue) => ({
+    ...issue,
+    path: [['--group', ...issue.path.slice(0, 1)].join(' ')],
+  }))
+  return invalidRequest('', { issues: named })
 }
 
 const NUMBERS = ['size', 'need', 'extra', 'maxLag']

@@ -18,9 +18,12 @@ test('the words of a group', () => {
 })
 
 test.each([
-  [{ group: 'size=x' }, '--group'],
   [{ group: 'members=8' }, '"members=8" is not part of a group'],
-  [{ group: 'size=2,need=3' }, '--group'],
+  [{ group: 'size=2,need=3' }, '--group need: 3 is more'],
+  [{ group: 'size=8,cut=p101' }, '--group cut: '],
+  [{ group: 'size=x' }, '--group size: '],
+  [{ tasks: 1_000_001 }, '--tasks: 1000001 are 1000001 episodes'],
+  [{ tasks: 200_000, group: 'size=5,extra=1' }, '1200000 episodes, and a run has at most 1000000'],
   [{ agent: 'long' }, '--agent'],
   [{ model: 'lognormal:1s' }, '--model'],
   [{ losses: 1 }, '--losses: 1 is not a share'],

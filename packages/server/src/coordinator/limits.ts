@@ -12,8 +12,6 @@ export const COORDINATOR_LIMITS = {
   ownStartsPerAppend: 256,
   /** Runs that are not finished, of all projects. */
   runsLive: 1_000,
-  /** Episodes of one run. */
-  episodesPerRun: 1_000_000,
   /** A task up to this size is kept in memory with its episode; a larger one is read from disk when it is leased. */
   taskInlineBytes: 256,
   /** Keys, groups and references of the tasks that become one event. */

@@ -1,5 +1,5 @@
 import { checkMembers, episodesOf, type InputBody, type Run, type TaskInput } from '@sandlot/core'
-import { SandlotError } from '@sandlot/protocol'
+import { LIMITS, SandlotError } from '@sandlot/protocol'
 import { COORDINATOR_LIMITS } from './limits.ts'
 import type { LiveRun } from './live-run.ts'
 import type { OwnStart } from './own-starts.ts'
@@ -74,12 +74,10 @@ function unknownOf(run: Run, keyed: readonly Keyed[]): Keyed[] {
     unknown.set(key, item)
   }
   const tasks = [...unknown.values()]
-  if (run.totals.tasks + episodesOf(run, tasks.length) > COORDINATOR_LIMITS.episodesPerRun) {
-    throw new SandlotError(
-      'too_large',
-      `a run has at most ${COORDINATOR_LIMITS.episodesPerRun} episodes`,
-      { hint: 'Start another run for the rest.' },
-    )
+  if (run.totals.tasks + episodesOf(run, tasks.length) > LIMITS.episodes) {
+    throw new SandlotError('too_large', `a run has at most ${LIMITS.episodes} episodes`, {
+      hint: 'Start another run for the rest.',
+    })
   }
   checkMembers(
     run,
