@@ -95,7 +95,8 @@ export function serveSocket(socket: WebSocket, session: Session): void {
     onOpen: (stream, request) => void serveStream(stream, request, session),
     onClose: (error) => {
       const broken = !(error instanceof ConnectionLost)
-      if (broken) session.log.warn({ err: error }, 'a client broke the protocol')
+      // Whoever is let in may break it as often as it connects: that is for whoever looks for it.
+      if (broken) session.log.debug({ reason: error.message }, 'a client broke the protocol')
       socket.close(broken ? PROTOCOL_ERROR : NORMAL)
     },
   })
