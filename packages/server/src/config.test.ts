@@ -21,6 +21,22 @@ test('what ended is kept for a minute at least', () => {
   expect(daemonOptions({}, { SANDLOT_RETAIN: '1m' }).retainMs).toBe(60_000)
 })
 
+test.each(['IMAGE_BYTES', 'DISK_FREE', 'MEMORY_FREE'])(
+  'SANDLOT_%s of 0 is refused: it would mean what holds without it',
+  (name) => {
+    expect(() => daemonOptions({}, { [`SANDLOT_${name}`]: '0GiB' })).toThrow(
+      `SANDLOT_${name}: "0GiB" is not a size above 0 such as `,
+    )
+  },
+)
+
+test('usage is told for a day at least', () => {
+  expect(() => daemonOptions({}, { SANDLOT_RETAIN_USAGE: '0s' })).toThrow(
+    'SANDLOT_RETAIN_USAGE: "0s" is not a duration of at least a day such as 90d',
+  )
+  expect(daemonOptions({}, { SANDLOT_RETAIN_USAGE: '1d' }).usageRetainMs).toBe(86_400_000)
+})
+
 test.each([' ', '0x10', '1e3', ' 8', '-1', '1_000', 'Infinity'])(
   'a number is written as one: %j is refused, with what was given',
   (given) => {

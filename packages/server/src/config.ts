@@ -125,15 +125,15 @@ export function daemonOptions(
     }),
     imageBytes:
       input.imageBytes ??
-      inWords('SANDLOT_IMAGE_BYTES', parseSizeBytes, 'a size such as 100GiB') ??
+      inWords('SANDLOT_IMAGE_BYTES', parseSomeBytes, 'a size above 0 such as 100GiB') ??
       0,
     diskFreeBytes:
       input.diskFreeBytes ??
-      inWords('SANDLOT_DISK_FREE', parseSizeBytes, 'a size such as 5GiB') ??
+      inWords('SANDLOT_DISK_FREE', parseSomeBytes, 'a size above 0 such as 5GiB') ??
       0,
     memoryFreeBytes:
       input.memoryFreeBytes ??
-      inWords('SANDLOT_MEMORY_FREE', parseSizeBytes, 'a size such as 2GiB') ??
+      inWords('SANDLOT_MEMORY_FREE', parseSomeBytes, 'a size above 0 such as 2GiB') ??
       0,
     retainMs:
       input.retainMs ??
@@ -141,7 +141,7 @@ export function daemonOptions(
       0,
     usageRetainMs:
       input.usageRetainMs ??
-      inWords('SANDLOT_RETAIN_USAGE', parseDurationMs, 'a duration such as 90d') ??
+      inWords('SANDLOT_RETAIN_USAGE', parseUsageMs, 'a duration of at least a day such as 90d') ??
       SERVER_LIMITS.usageMs,
     prices: input.prices ?? pricesOf(environment.SANDLOT_PRICES),
     durability:
@@ -177,6 +177,20 @@ function parseRetainMs(text: string): number {
   return ms
 }
 
+/** It is kept and deleted by days. */
+function parseUsageMs(text: string): number {
+  const ms = parseDurationMs(text)
+  if (ms < DAY_MS) throw new RangeError(`${text} is shorter than a day`)
+  return ms
+}
+
+/** Where 0 would be taken for what is not given. */
+function parseSomeBytes(text: string): number {
+  const bytes = parseSizeBytes(text)
+  if (bytes === 0) throw new RangeError(`${text} is nothing`)
+  return bytes
+}
+
 /** An origin as it is configured. */
 function originOf(name: string, text: string | null | undefined): string | null {
   if (text === undefined || text === null || text === '') return null
@@ -201,6 +215,7 @@ interface Range {
 const UP_TO_4096: Range = { min: 0, max: 4_096, whole: true }
 const POOL_MAX = 1_024
 const POOL_IDLE_MS = 10 * 60_000
+const DAY_MS = 86_400_000
 
 /** The smaller of what the machine has and what this process may have. */
 function machineMemoryBytes(): number {
