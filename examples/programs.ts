@@ -14,6 +14,7 @@ open("/answer", "w").write(str(eval(task["question"])) if "+" in task["question"
 await using client = await Sandlot.local()
 const run = client.rollouts.program(tasks, {
   from: Image.debian('bookworm', ['python3']),
+  onLog: console.error, // of the image, where it is built first
   command: ['python3', '/agent.py'],
   files: { '/agent.py': agent },
   timeout: { agent: '2m' },

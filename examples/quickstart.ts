@@ -7,7 +7,7 @@ const tasks = [
 const policy = async (_prompt: string) => 'def double(n): return n + n\n' // your model goes here
 await using client = await Sandlot.local()
 const python = Image.debian('bookworm', ['python3']).workdir('/work')
-const from = await client.prepare({ from: python }) // once, for all episodes
+const from = await client.prepare({ from: python, onLog: console.error }) // once, for all episodes
 await using run = client.rollouts.map(
   tasks,
   async ({ sandbox, task, model }) => {

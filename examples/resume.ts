@@ -21,7 +21,13 @@ const run = client.rollouts.map(
     const { stdout } = await sandbox.exec(`echo $((${task.n} * ${task.n}))`)
     return { reward: Number(stdout) === task.n ** 2 ? 1 : 0 }
   },
-  { name: 'resume-example', ifExists: 'attach', from: Image.debian('bookworm'), concurrency: 4 },
+  {
+    name: 'resume-example',
+    ifExists: 'attach',
+    from: Image.debian('bookworm'),
+    concurrency: 4,
+    onLog: console.error,
+  },
 )
 
 let handled = saved?.handled ?? 0

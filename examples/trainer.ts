@@ -18,6 +18,7 @@ await using run = client.rollouts.map(
   },
   {
     from: Image.debian('bookworm'),
+    onLog: console.error, // of the image, where it is built first
     concurrency: 4,
     group: { size: 4, need: 3, cut: { after: '2m' }, maxLag: 2 },
   },
