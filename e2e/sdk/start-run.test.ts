@@ -180,6 +180,19 @@ test.each([
   expect(both.stderr).toContain(`0 of 3 tasks have no valid result in any of ${first}, ${first}`)
 })
 
+test('no image is built of a task that has its result', async () => {
+  const argv = ['--from', from, ...graded()]
+  const done = await fileOf([{ id: 'a', says: 'right' }])
+  expect((await start([done, ...argv, '--name', 'imageless', '--watch'])).code).toBe(0)
+  // Its image can't be built.
+  const more = await fileOf([
+    { id: 'a', says: 'right', sandlot: { from: 'dockerfile:Dockerfile' } },
+    { id: 'b', says: 'right' },
+  ])
+  const end = await start([more, ...argv, '--missing-from', 'imageless', '--name', 'imageless-2'])
+  expect(end).toMatchObject({ code: 0, stdout: 'imageless-2\n' })
+})
+
 test('where nothing is missing nothing is started, and of a run that goes on nobody knows what is', async () => {
   const file = await fileOf([{ id: 'a', says: 'right' }])
   const argv = [file, '--from', from, ...graded()]

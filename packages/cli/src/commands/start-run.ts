@@ -29,9 +29,10 @@ export async function startRunCommand(
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
-  const all = await wanted.built(client, signal)
-  const tasks = from.length === 0 ? all : await missingFrom(client, from, all, signal)
-  if (tasks.length === 0) return note('nothing is started')
+  // Before their images: those of tasks that have a result may be gone, and need not be built again.
+  const keys = from.length === 0 ? undefined : await missingFrom(client, from, wanted.keys, signal)
+  if (keys?.size === 0) return note('nothing is started')
+  const tasks = await wanted.built(client, { signal, keys })
   const run = await submit(client, tasks, wanted, signal)
   printLine(run.name)
   if (!(options.watch ?? (isInteractive && !options.detach))) {
@@ -63,8 +64,15 @@ interface Wanted {
   ) => Run
   /** What its sandboxes start from, where its tasks don't say. */
   readonly from?: ImageLike
-  /** Its tasks, with what has to be there before anything is started. */
-  built(client: Sandlot, signal: AbortSignal): Promise<readonly ProgramTask[]>
+  /** Of all its tasks. */
+  readonly keys: readonly string[]
+  /** Its tasks, or those of `keys` alone, with what has to be there before anything is started. */
+  built(client: Sandlot, options: BuildOptions): Promise<readonly ProgramTask[]>
+}
+
+interface BuildOptions {
+  readonly signal: AbortSignal
+  readonly keys?: ReadonlySet<string> | undefined
 }
 
 async function ofFile(file: string | undefined, options: StartRunOptions): Promise<Wanted> {
@@ -80,13 +88,12 @@ async function ofFile(file: string | undefined, options: StartRunOptions): Promi
   }
   const all = await readProgramTasks(file)
   const { fit, why } = await holdBack(all, options.quarantine)
-  const built: Wanted['built'] = async (client, signal) =>
-    inOrder(all, await withImages(client, fit, signal), why)
-  if (options.function !== undefined) return { ...ofFunction(fit, options), built }
+  const tasks = tasksOf(all, fit, why)
+  if (options.function !== undefined) return { ...ofFunction(fit, options), ...tasks }
   const run = programOptions(fit, options)
   const start: Wanted['start'] = (client, tasks, working) =>
     client.rollouts.program(tasks, { ...run, ...working })
-  return { start, from: run.from, built }
+  return { start, from: run.from, ...tasks }
 }
 
 /** Checked before there is a client, as all else. */
@@ -131,7 +138,25 @@ async function ofFolders(file: string | undefined, options: StartRunOptions): Pr
       const from = all.find(({ own }) => own.from !== undefined)?.own.from ?? ''
       return client.rollouts.program(all, { ...shared, ...run, from, ...working })
     },
-    built: async (client, signal) => inOrder(folders, await withImages(client, tasks, signal), why),
+    ...tasksOf(folders, tasks, why),
+  }
+}
+
+function tasksOf(
+  all: readonly Pick<ProgramTask, 'key' | 'digest'>[],
+  fit: readonly ProgramTask[],
+  why: ReadonlyMap<string, string>,
+): Pick<Wanted, 'keys' | 'built'> {
+  return {
+    keys: all.map(({ key }) => key),
+    async built(client, { signal, keys }) {
+      const isWanted = ({ key }: { readonly key: string }) => keys?.has(key) ?? true
+      return inOrder(
+        all.filter(isWanted),
+        await withImages(client, fit.filter(isWanted), signal),
+        why,
+      )
+    },
   }
 }
 

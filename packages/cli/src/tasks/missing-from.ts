@@ -13,22 +13,22 @@ export function checkMissingFrom(from: readonly string[], name: string | undefin
 }
 
 /**
- * The tasks that none of the runs `from` has a valid result of: what failed, what was cancelled, and what was never there. A task of a
+ * Keys of the tasks that none of the runs `from` has a valid result of: what failed, what was cancelled, and what was never there. A task of a
  * group is one of them where any of its members is; members that were cut are not missed.
  * @throws Mistake while such a run goes on
  */
-export async function missingFrom<Task extends { readonly key: string }>(
+export async function missingFrom(
   client: Sandlot,
   from: readonly string[],
-  tasks: readonly Task[],
+  keys: readonly string[],
   signal: AbortSignal,
-): Promise<readonly Task[]> {
+): Promise<ReadonlySet<string>> {
   const done = new Set<string>()
   for (const name of from) for (const key of await doneIn(client, name, signal)) done.add(key)
-  const missing = tasks.filter(({ key }) => !done.has(key))
-  const counted = `${missing.length} of ${tasks.length} ${tasks.length === 1 ? 'task' : 'tasks'}`
+  const missing = new Set(keys.filter((key) => !done.has(key)))
+  const counted = `${missing.size} of ${keys.length} ${keys.length === 1 ? 'task' : 'tasks'}`
   const where = from.length === 1 ? from[0] : `any of ${from.join(', ')}`
-  note(`${counted} ${missing.length === 1 ? 'has' : 'have'} no valid result in ${where}`)
+  note(`${counted} ${missing.size === 1 ? 'has' : 'have'} no valid result in ${where}`)
   return missing
 }
 
