@@ -36,6 +36,7 @@ export const BEHAVIOURS = {
     by: CODE,
   },
   'eats its memory': { truth: 'sandbox_oom 0', share: 2 },
+  'asks its model': { truth: 'graded 1', share: 10, on: 'gvisor', by: PROGRAMS },
   'fails its model': { truth: 'model_error null', share: 3, by: CODE },
   'breaks its grader': { truth: 'grade_error null', share: 3 },
   'holds up its grader': { truth: 'grade_timeout null', share: 2 },

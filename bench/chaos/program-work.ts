@@ -2,16 +2,21 @@
 import type { CommandGrade, ProgramOptions, ProgramStep, TaskOptions } from 'sandlot'
 import type { BehaviourName, ChaosDriver, ChaosTask } from './behaviours.ts'
 import { FAKE_ACTS, type FakeAct } from './fake-acts.ts'
-import { type ChaosWork, chaosOptions, RIGHT, SHELL } from './work.ts'
+import { ASK_MODEL } from './model.ts'
+import { type ChaosWork, chaosOptions, INFRA_RETRIES, RIGHT, SHELL } from './work.ts'
 
 const WRONG = '41'
 const STEP_MS = 2_000
 
-export function programOptions(work: ChaosWork): ProgramOptions<ChaosTask> {
+/** `model`: address of the one that they ask. */
+export function programOptions(work: ChaosWork, model: string): ProgramOptions<ChaosTask> {
   const { grade: _, ...options } = chaosOptions(work)
   const says = commandsOf(work.driver)
   return {
     ...options,
+    model: { url: model },
+    // Calls that break off with the daemon are nobody's failure.
+    retry: { ...options.retry, model: INFRA_RETRIES },
     key: ({ id }) => id,
     command: says('idle'),
     grade: { run: says('grade'), in: 'world' },
@@ -48,6 +53,7 @@ function doing(does: BehaviourName, says: Says, { from, driver }: ChaosWork): Ta
     'multiplies without end': () => ({ command: says('right', 'multiply') }),
     'fills its disk': () => ({ command: says('right', 'fill') }),
     'kills all it sees': () => ({ command: says('right', 'kill-all') }),
+    'asks its model': () => ({ command: ASK_MODEL }),
     'can not be run': () => ({ command: says('missing') }),
     'takes its steps': () => steps({}),
     'falls short in a step': () => steps({ run: says('wrong'), least: { reward: 1 } }),

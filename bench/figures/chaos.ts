@@ -17,6 +17,7 @@ import type * as functionWork from '../chaos/function-work.ts'
 import { HOST_FUNCTION } from '../chaos/host-containers.ts'
 import { type Kills, killAtRandom } from '../chaos/killer.ts'
 import { describeMatrix, type Verdicts, verdictsOf } from '../chaos/matrix.ts'
+import { serveModel } from '../chaos/model.ts'
 import { programOptions } from '../chaos/program-work.ts'
 import { killAnyContainer, killFunctionOf, killHelperOf } from '../chaos/sandboxes.ts'
 import { type ChaosWork, chaosOptions } from '../chaos/work.ts'
@@ -87,10 +88,11 @@ async function chaosOn(
   const reader = context.scope.use(new Sandlot({ url, apiKey }))
   const over = new AbortController()
   const read: ResultRow[] = []
+  const { url: model } = context.scope.use(await serveModel())
   const alone = { ...work, concurrency: Math.ceil(concurrency / 2), signal: context.signal }
   const byItself = [
     await startFunctions(reader, { ...alone, tasks: inFunctions }),
-    await startPrograms(reader, { ...alone, tasks: inPrograms }),
+    await startPrograms(reader, { ...alone, tasks: inPrograms }, model),
   ]
   const targets = {
     killContainer: async () =>
@@ -145,8 +147,12 @@ type RunByItself = ChaosWork & {
 }
 
 /** A run whose worker is the daemon. */
-async function startPrograms(client: Sandlot, { tasks, signal, ...work }: RunByItself) {
-  const options = programOptions({ ...work, run: `${work.run}-programs` })
+async function startPrograms(
+  client: Sandlot,
+  { tasks, signal, ...work }: RunByItself,
+  model: string,
+) {
+  const options = programOptions({ ...work, run: `${work.run}-programs` }, model)
   const run = client.rollouts.program(tasks, { ...options, signal })
   await run.submitted
   return run
