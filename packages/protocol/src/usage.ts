@@ -29,6 +29,7 @@ const metered = z.object({
 export type Metered = z.infer<typeof metered>
 
 export const usageLine = metered.extend({
+  /** Empty: no project's, as the steps of builds, which run once for all that ask for the same. */
   project: z.string(),
   /** UTC, `2026-11-30`; by day alone. */
   day: z.string().optional(),

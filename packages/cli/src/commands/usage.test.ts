@@ -41,6 +41,12 @@ test('a line for each, their sum, and the pool beside it', () => {
   ])
 })
 
+test.each(['run', 'day', 'project'] as const)('by %s, what is no project’s has a dash', (by) => {
+  const build = { project: '', kind: 'build', ...metered(60, 0), retries: metered(0, 0) } as const
+  const row = describeUsage({ ...REPORT, by, lines: [build] }).split('\n')[1]
+  expect(row).toMatch(by === 'run' ? /^- +\(builds\) / : /^ *- +3 /)
+})
+
 test('without prices time alone is told', () => {
   const lines = REPORT.lines.map((line) => ({
     ...line,

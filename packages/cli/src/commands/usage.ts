@@ -45,10 +45,14 @@ export function describeUsage(report: UsageReport): string {
 }
 
 function namesOf({ project, day, kind, run }: UsageLine, by: UsageReport['by']): string[] {
-  if (by === 'project') return [project]
-  if (by === 'day') return [day ?? '', project]
-  return [project, run ?? (kind === undefined ? '' : WITHOUT_RUN[kind])]
+  const whose = project === '' ? NOBODYS : project
+  if (by === 'project') return [whose]
+  if (by === 'day') return [day ?? '', whose]
+  return [whose, run ?? (kind === undefined ? '' : WITHOUT_RUN[kind])]
 }
+
+/** A step of a build runs once, for all projects that ask for the same. */
+const NOBODYS = '-'
 
 const WITHOUT_RUN: Readonly<Record<UsageKind, string>> = {
   episode: '(episodes)',
