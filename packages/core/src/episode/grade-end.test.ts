@@ -91,3 +91,19 @@ test.each([
     expect(ended(script)).toMatchObject({ outcome, reward })
   },
 )
+
+test('a policy that used up a budget, and all whose workers died over its grade, has no zero', () => {
+  const script = scriptedRun({ grade: { kind: 'worker', in: 'world' } })
+  const attach = (worker: string) =>
+    script.tell({ type: 'worker_attached', worker, slots: 1, held: [] })
+  attach('w0')
+  script.put(1)
+  const agent = addressOf(script.toAgent())
+  script.tell({ type: 'reported', ...agent, report: { kind: 'returned', limit: 'turns' } })
+  for (let n = 0; n < CORE_LIMITS.workersLost; n++) {
+    script.tell({ type: 'lease_taken', ...addressOf(script.last('offer_lease')) })
+    script.tell({ type: 'worker_lost', worker: `w${n}`, cause: 'killed', died: true })
+    attach(`w${n + 1}`)
+  }
+  expect(ended(script)).toMatchObject({ outcome: 'grade_error', valid: false, reward: null })
+})

@@ -253,7 +253,7 @@ test('a worker that dies with both loses both, and the episode is made again', (
   checkReplay(script)
 })
 
-test('a worker that dies for the last time with both loses both, and the episode ends with what one left', () => {
+test('a worker that dies for the last time with both loses both, and the episode has one row', () => {
   const script = hedged({ hedge: agents, grade: { kind: 'worker', in: 'world' } })
   ready(script, of(1))
   take(script, of(1))
@@ -269,7 +269,7 @@ test('a worker that dies for the last time with both loses both, and the episode
   tearDown(script, of(2))
   tearDown(script, of(1))
   expect(script.rows).toMatchObject([
-    { outcome: 'limit', valid: true, attempts: [{ attempt: 1 }, { attempt: 2, outcome: null }] },
+    { outcome: 'episode_error', reward: null, attempts: [{ attempt: 1 }, { attempt: 2 }] },
   ])
 })
 

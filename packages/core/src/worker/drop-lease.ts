@@ -28,7 +28,9 @@ export function dropLease(
   const all = `the episode held ${CORE_LIMITS.workersLost} workers that died`
   const grade = episode.phase === 'grade_offered' || episode.phase === 'grading'
   if (grade && last) {
-    endUngraded(decision, episode, { outcome: 'grade_error', cause: `${all}: ${cause}` })
+    // Nobody knows what they would have given: it is no zero of a policy that used up its time.
+    const lost = { outcome: 'grade_error', cause: `${all}: ${cause}`, fault: 'platform' } as const
+    endUngraded(decision, episode, lost)
   } else if (grade) {
     emit(decision, {
       type: 'grade_retried',
