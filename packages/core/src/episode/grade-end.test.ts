@@ -100,10 +100,11 @@ test('a policy that used up a budget, and all whose workers died over its grade,
   script.put(1)
   const agent = addressOf(script.toAgent())
   script.tell({ type: 'reported', ...agent, report: { kind: 'returned', limit: 'turns' } })
-  for (let n = 0; n < CORE_LIMITS.workersLost; n++) {
-    script.tell({ type: 'lease_taken', ...addressOf(script.last('offer_lease')) })
-    script.tell({ type: 'worker_lost', worker: `w${n}`, cause: 'killed', died: true })
-    attach(`w${n + 1}`)
+  for (let n = 1; n <= CORE_LIMITS.workersLost; n++) {
+    attach(`w${n}`)
+    const offer = script.last('offer_lease')
+    script.tell({ type: 'lease_taken', ...addressOf(offer) })
+    script.tell({ type: 'worker_lost', worker: offer.worker, cause: 'killed', died: true })
   }
   expect(ended(script)).toMatchObject({ outcome: 'grade_error', valid: false, reward: null })
 })
