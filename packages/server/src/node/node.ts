@@ -1,18 +1,8 @@
-import type { Clock, Engine } from '@sandlot/engine'
 import type { Resources } from '@sandlot/protocol'
-import {
-  type ImageStore,
-  MachineNetwork,
-  packageSettings,
-  type RuntimeDriver,
-  type Usage,
-} from '@sandlot/runtime'
-import type { Logger } from 'pino'
-import type { Secrets } from '../secrets/secrets.ts'
+import { MachineNetwork, packageSettings, type Usage } from '@sandlot/runtime'
 import { keepMetering } from '../usage/keep-metering.ts'
-import { Meter, type MeterOptions } from '../usage/meter.ts'
+import { Meter } from '../usage/meter.ts'
 import { canRestore, type SavedOf } from './can-restore.ts'
-import type { Checkpoints } from './checkpoints.ts'
 import { closeNode } from './close-node.ts'
 import { type CollectedFiles, type CollectFilesRequest, collectFiles } from './collect-files.ts'
 import { Commands } from './commands.ts'
@@ -29,13 +19,13 @@ import { keepNetworkBytes } from './network-bytes.ts'
 import { NetworkJournals } from './network-journals.ts'
 import { enterPhase } from './networks.ts'
 import { News } from './news.ts'
-import { type NodeNumbers, uncounted } from './numbers.ts'
+import { uncounted } from './numbers.ts'
 import { onEntry } from './on-entry.ts'
 import { isAttempt } from './owners.ts'
 import { Ownership } from './ownership.ts'
 import { passFiles } from './pass-files.ts'
 import { watchIdleProcessors } from './pool/idle.ts'
-import { type PoolSettings, SandboxPool } from './pool/pool.ts'
+import { SandboxPool } from './pool/pool.ts'
 import type {
   AcquireRequest,
   EndWorldRequest,
@@ -63,39 +53,12 @@ import { reapPastTime } from './reaper.ts'
 import { keepReconciled } from './reconcile.ts'
 import { type Recovered, recoverNode } from './recover.ts'
 import { RefusedPacketsNews } from './refused-packets.ts'
-import type { Room, RoomSize } from './room.ts'
+import type { Room } from './room.ts'
 import { type NodeParts, NodeSandboxes } from './sandboxes.ts'
 import { type NodeNetworks, nodeNetworks } from './set-network.ts'
+import type { NodeOptions } from './settings.ts'
 import { deadlineOf, within } from './waits.ts'
 import { watchMemory } from './watch-memory.ts'
-
-export interface NodeOptions extends Pick<NodeParts, 'inside'> {
-  /** Name of this node. */
-  readonly node: string
-  readonly endpoint: () => string
-  readonly engine: Engine
-  readonly driver: RuntimeDriver
-  readonly images: ImageStore
-  readonly clock: Clock
-  readonly log: Logger
-  readonly room: RoomSize
-  readonly pool: PoolSettings
-  readonly creationsMax: number
-  /** Of the machine's memory, kept free of what is promised. Default 0: a share of it. */
-  readonly memoryFreeBytes?: number
-  readonly checkpoints: Checkpoints
-  /** Default: nothing has a price. */
-  readonly prices?: MeterOptions['prices']
-  /** How long usage is told of. Default: `SERVER_LIMITS.usageMs`. */
-  readonly usageRetainMs?: number
-  readonly numbers?: NodeNumbers
-  /** Default: there are none. */
-  readonly secrets?: Secrets
-  /** Default: by this machine's settings. */
-  readonly network?: MachineNetwork
-  /** A sandbox over this image has ended. */
-  readonly onReleased?: NodeParts['onReleased']
-}
 
 /** This machine as a node: its sandboxes, its pool, its room. Open, then `recover`, then `pool.fill`. */
 export class Node implements NodePort {

@@ -3,8 +3,9 @@ import { completeResources, newId } from '@sandlot/protocol'
 import { FakeDriver, type FakeDriverOptions } from '@sandlot/runtime'
 import { pino } from 'pino'
 import { Checkpoints } from '../node/checkpoints.ts'
-import { Node, type NodeOptions } from '../node/node.ts'
+import { Node } from '../node/node.ts'
 import type { AcquireRequest } from '../node/port.ts'
+import type { NodeOptions } from '../node/settings.ts'
 import { openStores } from './stores.ts'
 
 /** A node on a driver in memory, as a coordinator sees it. */
