@@ -136,7 +136,9 @@ export async function startTestDaemon(
   } = {},
 ): Promise<TestDaemon> {
   const { daemon, directories: given, driver: givenDriver, ...driverOptions } = options
-  const directories = given ?? (await testDirectories())
+  // Of one that does not start nothing stays.
+  await using made = new AsyncDisposableStack()
+  const directories = given ?? made.use(await testDirectories())
   const driver = givenDriver ?? new FakeDriver(driverOptions)
   const { dataDirectory, runDirectory } = directories
   const started = await startDaemon({
@@ -148,5 +150,6 @@ export async function startTestDaemon(
     logLevel: 'silent',
     ...daemon,
   })
+  made.move()
   return new TestDaemon(started, driver, directories, given === undefined)
 }
