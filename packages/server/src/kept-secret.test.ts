@@ -1,11 +1,11 @@
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { temporaryDirectory } from '@sandlot/testkit'
 import { expect, test } from 'vitest'
 import { keptSecret } from './kept-secret.ts'
 
 test('a secret is made once, and is for its owner alone', async () => {
-  await using directory = await scratch()
+  await using directory = await temporaryDirectory()
   const path = join(directory.path, 'key')
   const made = await keptSecret(path, () => 'a'.repeat(32))
   expect(await keptSecret(path, () => 'b'.repeat(32))).toBe(made)
@@ -13,7 +13,7 @@ test('a secret is made once, and is for its owner alone', async () => {
 })
 
 test('what is no file in its place is named, and stays', async () => {
-  await using directory = await scratch()
+  await using directory = await temporaryDirectory()
   const path = join(directory.path, 'key')
   await mkdir(path)
   await writeFile(join(path, 'note'), '')
@@ -23,8 +23,3 @@ test('what is no file in its place is named, and stays', async () => {
   })
   expect((await stat(join(path, 'note'))).isFile()).toBe(true)
 })
-
-async function scratch(): Promise<AsyncDisposable & { path: string }> {
-  const path = await mkdtemp(join(tmpdir(), 'sandlot-kept-'))
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
-}
