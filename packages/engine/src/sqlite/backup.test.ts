@@ -36,6 +36,20 @@ test('nothing of a backup is left beside the database', async () => {
   expect(await readdir(place.path)).toEqual(before)
 })
 
+test('a backup can be begun while transactions follow one another', async () => {
+  await using place = await temporaryDirectory()
+  await using engine = await openSqliteEngine({ directory: place.path })
+  for (let backup = 0; backup < 3; backup++) {
+    // More than one transaction takes: the next lies ready when the thread comes to the backup.
+    const append = () => engine.log.append('s', [bytes('x'.repeat(20_000))])
+    const appended = Array.from({ length: 4_000 }, append)
+    const files = engine.backup()[Symbol.asyncIterator]()
+    const first = await Promise.allSettled([files.next(), ...appended])
+    expect(first[0]).toMatchObject({ value: { value: { path: 'engine.db' } } })
+    await files.return?.()
+  }
+})
+
 test.each(['empty', 'gone'])(
   'a database that is %s is refused where there was one',
   async (how) => {

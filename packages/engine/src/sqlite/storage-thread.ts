@@ -15,18 +15,34 @@ const port = parentPort
 if (port === null) throw new Error('storage-thread.ts runs as a worker thread only')
 
 const storage = open(workerData as StorageOptions)
+/** What came since a copy of the database was asked for, until it is begun. */
+let held: ToStorage[] | undefined
 if (storage) {
   port.on('message', (message: ToStorage) => {
-    if (message.type === 'batch') {
-      const outcomes = storage.transactions.run(message.operations, unpackBytes(message.bytes))
-      send({ type: 'done', outcomes }, buffersOf(outcomes))
-    } else if (message.type === 'backup') {
-      void storage.backUp(message.path).then((outcome) => send({ type: 'backedUp', outcome }))
-    } else {
-      storage.close()
-      port.close()
-    }
+    if (held) held.push(message)
+    else carryOut(storage, message)
   })
+}
+
+function carryOut(storage: Storage, message: ToStorage): void {
+  if (message.type === 'batch') {
+    const outcomes = storage.transactions.run(message.operations, unpackBytes(message.bytes))
+    send({ type: 'done', outcomes }, buffersOf(outcomes))
+  } else if (message.type === 'backup') {
+    held = []
+    // On a later turn: Node.js calls this amid a backup, where the database must not be closed.
+    const begun = () => void setImmediate(release, storage)
+    void storage.backUp(message.path, begun).then((outcome) => send({ type: 'backedUp', outcome }))
+  } else {
+    storage.close()
+    port?.close()
+  }
+}
+
+function release(storage: Storage): void {
+  const messages = held ?? []
+  held = undefined
+  for (const message of messages) carryOut(storage, message)
 }
 
 function open(options: StorageOptions): Storage | undefined {

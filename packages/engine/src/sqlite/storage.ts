@@ -17,8 +17,8 @@ import { Transactions } from './transaction.ts'
 /** The open database of one data directory. */
 export interface Storage {
   readonly transactions: Transactions
-  /** Never rejects. */
-  backUp(path: string): Promise<BackUpOutcome>
+  /** Never rejects. No transaction may run until `begun` is called, see `backUp`. */
+  backUp(path: string, begun: () => void): Promise<BackUpOutcome>
   close(): void
 }
 
@@ -51,7 +51,7 @@ export function openStorage(options: StorageOptions): Storage {
     const held = stack.move()
     return {
       transactions,
-      backUp: (path) => backUp(database, path),
+      backUp: (path, begun) => backUp(database, path, begun),
       close: () => held.dispose(),
     }
   } catch (error) {
