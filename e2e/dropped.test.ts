@@ -122,6 +122,6 @@ await story('a connection that drops', { pool: 1 }, (given) => {
       ['graded', 1, '1'],
       ['graded', 1, '1'],
     ])
-    expect(rows.map(({ attempts }) => attempts.length)).toEqual([1, 1])
+    expect(rows.flatMap(({ attempts }) => attempts.slice(0, -1))).toEqual([])
   })
 })

@@ -178,6 +178,8 @@ const held = z.object({ lease: z.string(), token: z.number() })
 export const workerEventFromClient = z.discriminatedUnion('kind', [
   /** Heartbeat for all leases held, at least each 15 s. `lagMs`: how late the worker's event loop ran since the last one. */
   z.object({ kind: z.literal('renew'), leases: z.array(held), lagMs: z.number().nonnegative() }),
+  /** The lease has arrived, and its function begins: the clock of the phase starts. One that was not taken is given again. */
+  held.extend({ kind: z.literal('taken') }),
   held.extend({ kind: z.literal('model_started') }),
   held.extend({ kind: z.literal('model_ended') }),
   held.extend({

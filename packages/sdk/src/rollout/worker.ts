@@ -1,4 +1,5 @@
 /** The worker of a run: takes leases over the client's connection and reports, also across a lost connection. */
+import { setImmediate } from 'node:timers/promises'
 import {
   type Lease,
   newId,
@@ -32,7 +33,8 @@ type Report = Extract<WorkerEventFromClient, { kind: 'report' }>
 /**
  * A lease that this worker has.
  *
- * held: its function runs ─▶ reported: sent on each new connection until the daemon settles it ─▶ gone.
+ * held: its function runs, which each new connection is told ─▶ reported: the report is sent on each new connection until the
+ * daemon settles it ─▶ gone.
  * A revoked one is gone at once, and whatever its function does then is nobody's business.
  */
 interface Held {
@@ -94,7 +96,10 @@ class Worker<Task> {
       const stream = await this.#context.connection.open(request)
       this.#stream = stream
       stream.onEvent = (event) => this.#handle(event)
-      for (const { report } of this.#held.values()) if (report) this.#report(report)
+      for (const held of this.#held.values()) {
+        if (held.report) this.#report(held.report)
+        else this.#tellTaken(held.lease)
+      }
       if (signal.aborted) stream.cancel()
       await stream.done
       return true
@@ -134,6 +139,10 @@ class Worker<Task> {
     this.#held.set(lease.lease, held)
     const which = { lease: lease.lease, token: lease.token }
     const { signal } = held.abort
+    this.#tellTaken(lease)
+    // What comes next may end this process: that it began must have left it before.
+    await setImmediate()
+    if (signal.aborted) return
     const end = await runAttempt(this.#context, lease, this.#options.code, {
       signal,
       lag: this.#lag,
@@ -162,6 +171,10 @@ class Worker<Task> {
       lagMs = 0
       start += RENEW_LEASES_MAX
     } while (start < leases.length)
+  }
+
+  #tellTaken({ lease, token }: Lease): void {
+    this.#send({ kind: 'taken', lease, token })
   }
 
   #report(report: Report): void {

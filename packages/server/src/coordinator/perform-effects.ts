@@ -1,6 +1,6 @@
 import { type Effect, episodeId, isCurrent, type LeaseOffer } from '@sandlot/core'
 import type { Grading } from './grading.ts'
-import { leaseId, programWorkerId } from './ids.ts'
+import { leaseId } from './ids.ts'
 import type { ResultLog, SequencedResult } from './result-log.ts'
 import type { RunActor } from './run-actor.ts'
 import type { Sandboxes } from './sandboxes.ts'
@@ -61,15 +61,10 @@ async function offerLease(performers: Performers, offer: LeaseOffer): Promise<vo
   const task = loaded instanceof Promise ? await loaded : loaded
   if (offer.phase === 'grade' && !(await grading.openFor(offer))) return
   if (!isCurrent(actor.run, offer) || !workers.isAttached(offer.worker)) return
-  const { episode, attempt, token } = offer
-  // The daemon, as a worker, takes it when its command begins: what it has to bring before costs the agent no time.
-  if (offer.worker !== programWorkerId(actor.run.policy.run)) {
-    actor.post({ type: 'lease_taken', episode, attempt, token })
-  }
   workers.send(
     offer.worker,
     leaseOf(offer, task, {
-      episode: episodeId(actor.run.policy.run, episode),
+      episode: episodeId(actor.run.policy.run, offer.episode),
       world: offer.phase === 'grade' ? grading.world : 'main',
     }),
   )

@@ -129,7 +129,8 @@ export class WorkerStreams {
       this.#report(connection, event).catch(() => this.#cut(worker, connection))
     } else {
       const of = fenced(event)
-      if (of) this.#actor.post({ type: event.kind, ...of })
+      const type = event.kind === 'taken' ? 'lease_taken' : event.kind
+      if (of) this.#actor.post({ type, ...of })
     }
   }
 

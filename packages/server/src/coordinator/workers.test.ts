@@ -107,6 +107,30 @@ describe('a worker', () => {
     await worker.stream.done
   })
 
+  test('that loses its connection before its leases arrive is given them again, at nobody’s cost', async () => {
+    await using simulation = await simulate()
+    await startRun(simulation, runCreate('a', { retry: { infra: 0 } }), someTasks(3))
+    const lost: string[] = []
+    let breaks = true
+    const worker = await startSimulatedWorker(simulation.coordinator, {
+      run: 'a',
+      loses: ({ lease }) => breaks && lost.push(lease) > 0,
+      work: () => DONE,
+    })
+    // More often than an episode may have workers die on it.
+    for (let time = 1; time <= 4; time++) {
+      await until('all are on their way', () => lost.length === 3 * time)
+      breaks = time < 4
+      worker.stream.lost()
+      await worker.reconnect()
+    }
+    const rows = await simulation.results('a')
+    expect(rows.map(({ attempt, outcome }) => [attempt, outcome])).toEqual(
+      Array(3).fill([1, 'graded']),
+    )
+    expect(simulation.node.acquired).toHaveLength(3)
+  })
+
   test('that loses its connection while it is offered leases gets each episode once', async () => {
     await using simulation = await simulate()
     await startRun(simulation, runCreate('a', { concurrency: 40 }), someTasks(40))

@@ -94,6 +94,7 @@ export class ContainerWorker {
     const { fleet } = this.#options
     const mine = { lease: lease.lease, token: lease.token, slot: fleet.take(this) }
     this.#held.set(mine.lease, mine)
+    this.#stream.receive({ kind: 'taken', lease: mine.lease, token: mine.token })
     const handled = this.#run(lease, mine).finally(() => {
       this.#running.delete(handled)
       mine.slot?.[Symbol.dispose]()

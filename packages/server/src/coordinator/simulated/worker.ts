@@ -26,6 +26,8 @@ export interface SimulatedWorkerOptions {
   readonly project?: string
   /** Keeps every event for the test to look at. Default true. */
   readonly keepEvents?: boolean
+  /** Whether this one never arrives, because the connection breaks first. */
+  loses?(lease: Lease): boolean
   work?(lease: Lease): WorkerReport | undefined | Promise<WorkerReport | undefined>
 }
 
@@ -33,7 +35,15 @@ export async function startSimulatedWorker(
   coordinator: CoordinatorPort,
   options: SimulatedWorkerOptions,
 ): Promise<SimulatedWorker> {
-  const { run, number = 1, slots = 4, project = 'default', keepEvents = true, work } = options
+  const {
+    run,
+    number = 1,
+    slots = 4,
+    project = 'default',
+    keepEvents = true,
+    work,
+    loses,
+  } = options
   const id = formatId('worker', new Uint8Array(20).fill(number))
   const held = new Map<string, Lease>()
   const events: WorkerEventFromServer[] = []
@@ -53,6 +63,7 @@ export async function startSimulatedWorker(
 
   async function take(lease: Lease) {
     held.set(lease.lease, lease)
+    stream.receive({ kind: 'taken', lease: lease.lease, token: lease.token })
     const found = work?.(lease)
     const given = found instanceof Promise ? await found : found
     if (given !== undefined && held.has(lease.lease)) report(lease, given)
@@ -65,8 +76,9 @@ export async function startSimulatedWorker(
       send(event: WorkerEventFromServer) {
         if (!open) return
         if (keepEvents) events.push(event)
-        if (event.kind === 'lease') void take(event.lease)
-        else if (event.kind !== 'draining') {
+        if (event.kind === 'lease') {
+          if (!loses?.(event.lease)) void take(event.lease)
+        } else if (event.kind !== 'draining') {
           held.delete(event.lease)
           unanswered.delete(event.lease)
         }
@@ -79,6 +91,7 @@ export async function startSimulatedWorker(
       .finally(() => {
         open = false
       })
+    for (const { lease, token } of leases) stream.receive({ kind: 'taken', lease, token })
     for (const [lease, { token, report: found }] of unanswered) send(lease, token, found)
   }
 
