@@ -17,7 +17,7 @@ import { gone, pathsOf } from '../grade-command.ts'
 import { execId } from '../ids.ts'
 import { COORDINATOR_LIMITS } from '../limits.ts'
 import type { RunProgram } from '../own-terms.ts'
-import { hasPolicies, type SandboxWork } from '../sandboxes.ts'
+import { hasPolicies, isStopping, type SandboxWork } from '../sandboxes.ts'
 import { hasRun } from '../verdict.ts'
 import { gradeStep } from './grade-step.ts'
 import { keepOutput } from './output.ts'
@@ -60,11 +60,11 @@ export async function runSteps(
     const at: StepWork = { ...stepped, ...during, of, step, index, told }
     const failure = await prepare(work, at)
     if (failure !== undefined) return { ...failed([failure]), artifacts: done.artifacts ?? [] }
-    const ran = await runAgent(work, at)
+    const ran = await runAgent(work, at, done)
     if (ran === undefined) return STOPPED
     const { ended, late } = ran
     const artifacts = await keepOutput(work, ended, artifactsOf(at, 'agent'))
-    done = noted(done, { late: late ? step.name : undefined, artifacts })
+    done = withArtifacts(withLate(done, step, late), artifacts)
     const end = (more: { readonly ungraded?: string } = {}): ProgramEnd => ({
       report: reportOf(done, ended, more),
       artifacts: done.artifacts ?? [],
@@ -76,7 +76,7 @@ export async function runSteps(
     }
     if (step.grade === undefined) return end()
     const { verdict, artifacts: left } = await gradeStep(work, at, step.grade)
-    done = noted(done, { artifacts: left })
+    done = withArtifacts(done, left)
     if (verdict.kind === 'none') return end({ ungraded: `${whereOf(step)}${verdict.cause}` })
     const { kind: _, ...given } = verdict
     done = { ...done, steps: [...done.steps, { name: step.name, ...given }] }
@@ -133,15 +133,29 @@ async function bring(
   if (hasPolicies(network)) await node.enterPhase({ sandbox, phase: 'agent' }, { signal })
 }
 
-/** Until its end, or that of its time. */
+/**
+ * Until its end, or that of its time. That it is over is recorded before the command is ended: whoever comes to it after a restart can't
+ * tell from its end.
+ */
 async function runAgent(
   work: SandboxWork,
   at: StepWork,
+  done: StepsDone,
 ): Promise<{ readonly ended: NodeExecEnd; readonly late: boolean } | undefined> {
-  const { step, sandbox, program, told, stop, time } = at
+  const { of, step, sandbox, program, told, stop, time } = at
   const late = new AbortController()
   const { commandMs } = stepTimes(step, program.times ?? work.record.specification.timeoutMs)
-  using _ = time.start(commandMs, () => late.abort())
+  const end = () => {
+    keepDone(work, of, withLate(done, step, true))
+      .catch((error: unknown) => {
+        if (!isStopping(error, work.signal))
+          work.warn(`could not record a late ${step.name}`, error)
+      })
+      .finally(() => work.signal.aborted || late.abort())
+  }
+  const wasLate = done.late?.includes(step.name)
+  if (wasLate) late.abort()
+  using _ = wasLate ? undefined : time.start(commandMs, end)
   const command = { ...step, env: { ...program.env, ...step.env } }
   const exec = stepExec(work, at, 'agent')
   const signal = AbortSignal.any([stop, late.signal])
@@ -171,22 +185,16 @@ function reportOf(
   return { kind: 'returned', dataJson, ...(late ? { limit: 'time' } : {}) }
 }
 
-function noted(
-  done: StepsDone,
-  {
-    late,
-    artifacts,
-  }: {
-    readonly late?: string | undefined
-    readonly artifacts: NonNullable<StepsDone['artifacts']>
-  },
-): StepsDone {
+function withLate(done: StepsDone, { name }: ProgramStep, isLate: boolean): StepsDone {
+  const { late = [], ...more } = done
+  const all = late.filter((each) => each !== name)
+  if (isLate) all.push(name)
+  return { ...more, ...(all.length > 0 ? { late: all } : {}) }
+}
+
+function withArtifacts(done: StepsDone, artifacts: NonNullable<StepsDone['artifacts']>): StepsDone {
   const all = [...(done.artifacts ?? []), ...artifacts]
-  return {
-    ...done,
-    ...(late === undefined ? {} : { late: [...(done.late ?? []), late] }),
-    ...(all.length > 0 ? { artifacts: all } : {}),
-  }
+  return { ...done, ...(all.length > 0 ? { artifacts: all } : {}) }
 }
 
 const PARTS = ['prepare', 'agent', 'grade'] as const

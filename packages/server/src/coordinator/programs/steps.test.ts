@@ -209,6 +209,59 @@ describe('steps of a program', () => {
     expect(simulation.node.started.map(({ argv }) => argv[0])).toEqual(names)
   })
 
+  test.each([
+    ['its command is ended', 'onKill'],
+    ['it is graded', 'grade-first'],
+  ])(
+    'one that uses up its time has done so, though the daemon is killed when %s',
+    async (_, at) => {
+      const killed = Promise.withResolvers<Partial<NodeExecEnd>>()
+      const graded = Promise.withResolvers<Partial<NodeExecEnd>>()
+      const reached = new Set<string>()
+      await using simulation = await simulate({
+        onExec: ({ argv: [name = ''] }) => {
+          reached.add(name)
+          if (name === 'work-first') return killed.promise
+          return name === 'grade-first' ? graded.promise : says('{"reward": 1}')
+        },
+        onKill() {
+          reached.add('onKill')
+          // The first daemon that asks is killed before anything comes of it.
+          if (at !== 'onKill' || restarted)
+            killed.resolve({ exitCode: null, signal: 9, killed: true })
+        },
+      })
+      let restarted = false
+      await startRun(simulation, stepRun(), [task([{ ...first, timeout: 500 }, last], 'mean')])
+      await until(`it comes to ${at}`, () => {
+        simulation.clock.advance(100)
+        return reached.has(at)
+      })
+      restarted = true
+      await simulation.restart()
+      graded.resolve(says('{"reward": 1}'))
+      expect(await overTime(simulation)).toMatchObject([
+        { outcome: 'limit', reward: 1, attempt: 1, data: { late: ['first'] } },
+      ])
+    },
+  )
+
+  test('one whose command ended by itself before it could be ended has not used up its time', async () => {
+    const ended = Promise.withResolvers<Partial<NodeExecEnd>>()
+    const node = {
+      ...coming({
+        'work-first': ended.promise,
+        'grade-first': says('{"reward": 1}'),
+        'grade-last': says('{"reward": 1}'),
+      }),
+      onKill: () => ended.resolve({ exitCode: 0 }),
+    }
+    const { simulation, row } = await ran(node, [task([{ ...first, timeout: 500 }, last], 'mean')])
+    await using _ = simulation
+    expect(row).toMatchObject({ outcome: 'graded', reward: 1 })
+    expect(row.data).not.toHaveProperty('late')
+  })
+
   test('an image that is not there, and steps that nobody grades, are refused', async () => {
     await using simulation = await simulate()
     await simulation.coordinator.createRun('default', stepRun())
