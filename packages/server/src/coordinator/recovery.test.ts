@@ -70,7 +70,7 @@ async function liveThrough(world: World, scenario: Scenario, crashes: [number, C
     const [at, mode] = crashes[life] ?? [Number.POSITIVE_INFINITY, 'before']
     const crash = createCrashSwitch(at, mode)
     const coordinator = start(world, crash)
-    const lived = live(world, coordinator, scenario, worker, (started) => {
+    const lived = live({ world, coordinator, crash }, scenario, worker, (started) => {
       worker = started
     })
     // It may also be killed while it stops.
@@ -80,9 +80,14 @@ async function liveThrough(world: World, scenario: Scenario, crashes: [number, C
   }
 }
 
+interface Life {
+  readonly world: World
+  readonly coordinator: Coordinator
+  readonly crash: CrashSwitch
+}
+
 async function live(
-  world: World,
-  coordinator: Coordinator,
+  { world, coordinator, crash }: Life,
   { run, tasks, workerDies }: Scenario,
   before: SimulatedWorker | undefined,
   started: (worker: SimulatedWorker) => void,
@@ -102,7 +107,8 @@ async function live(
     })
     started(worker)
   }
-  const isOver = async () => (await coordinator.getRun('default', run.name)).state === 'finished'
+  const isOver = () =>
+    crash.ask(async () => (await coordinator.getRun('default', run.name)).state === 'finished')
   if (!(await isOver())) {
     await coordinator.putTasks('default', run.name, tasks).catch(unlessClosed)
     await coordinator.closeRun('default', run.name)
@@ -116,7 +122,7 @@ async function live(
     }
     return await isOver()
   })
-  await until('nothing lives', () => world.node.living.size === 0)
+  await until('nothing lives', () => crash.ask(async () => world.node.living.size === 0))
 }
 
 let workers = 1

@@ -10,6 +10,8 @@ export interface CrashSwitch {
   /** Resolves at the crash, when the last call has had its effect. */
   readonly dead: Promise<'dead'>
   wrap<T extends object>(target: T): T
+  /** What is asked after the crash is never answered: nobody of that process waits in vain, and takes the machine's time. */
+  ask<T>(question: () => Promise<T>): Promise<T>
   /** Timers die with their process. */
   wrapClock(clock: Clock): Clock
 }
@@ -65,6 +67,7 @@ export function createCrashSwitch(at: number, mode: CrashMode): CrashSwitch {
     },
     dead,
     wrap,
+    ask: (question) => (calls < at ? question() : NEVER),
     wrapClock: (clock) => ({
       now: () => clock.now(),
       after: (delayMs, callback) =>
