@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { startFakeDaemon } from './fake-daemon.ts'
+import { startFakeDaemon, until } from './fake-daemon.ts'
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 /** A worker that dies of the first line of its first episode. */
@@ -23,5 +23,5 @@ test('of an episode that ends its process at once it is known that it began', as
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
   const run = await daemon.client().rollouts.get('deadly')
   // So that it counts among the three processes that an episode may end.
-  expect(await run.episode('deadly')).toMatchObject({ progress: [{ phase: 'agent' }] })
+  await until(async () => (await run.episode('deadly')).progress[0]?.phase === 'agent')
 })

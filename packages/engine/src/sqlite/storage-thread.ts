@@ -17,11 +17,11 @@ if (port === null) throw new Error('storage-thread.ts runs as a worker thread on
 const storage = open(workerData as StorageOptions)
 /** What came since a copy of the database was asked for, until it is begun. */
 let held: ToStorage[] | undefined
-if (storage) {
-  port.on('message', (message: ToStorage) => {
-    if (held) held.push(message)
-    else carryOut(storage, message)
-  })
+if (storage) port.on('message', (message: ToStorage) => receive(storage, message))
+
+function receive(storage: Storage, message: ToStorage): void {
+  if (held) held.push(message)
+  else carryOut(storage, message)
 }
 
 function carryOut(storage: Storage, message: ToStorage): void {
@@ -29,9 +29,10 @@ function carryOut(storage: Storage, message: ToStorage): void {
     const outcomes = storage.transactions.run(message.operations, unpackBytes(message.bytes))
     send({ type: 'done', outcomes }, buffersOf(outcomes))
   } else if (message.type === 'backup') {
-    held = []
+    const messages: ToStorage[] = []
+    held = messages
     // On a later turn: Node.js calls this amid a backup, where the database must not be closed.
-    const begun = () => void setImmediate(release, storage)
+    const begun = () => void setImmediate(release, storage, messages)
     void storage.backUp(message.path, begun).then((outcome) => send({ type: 'backedUp', outcome }))
   } else {
     storage.close()
@@ -39,10 +40,11 @@ function carryOut(storage: Storage, message: ToStorage): void {
   }
 }
 
-function release(storage: Storage): void {
-  const messages = held ?? []
+/** Once for each backup, however often it is called. */
+function release(storage: Storage, messages: readonly ToStorage[]): void {
+  if (held !== messages) return
   held = undefined
-  for (const message of messages) carryOut(storage, message)
+  for (const message of messages) receive(storage, message)
 }
 
 function open(options: StorageOptions): Storage | undefined {

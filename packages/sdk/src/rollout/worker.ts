@@ -91,14 +91,13 @@ class Worker<Task> {
     const { run, slots, signal } = this.#options
     const startedMs = performance.now()
     try {
-      const held = [...this.#held.values()].map(({ lease: { lease, token } }) => ({ lease, token }))
-      const request = { op: 'worker', run, worker: this.#id, slots, held } as const
+      const request = { op: 'worker', run, worker: this.#id, slots, held: this.#which() } as const
       const stream = await this.#context.connection.open(request)
       this.#stream = stream
       stream.onEvent = (event) => this.#handle(event)
-      for (const held of this.#held.values()) {
-        if (held.report) this.#report(held.report)
-        else this.#tellTaken(held.lease)
+      for (const { lease, report } of this.#held.values()) {
+        if (report) this.#report(report)
+        else this.#send({ kind: 'taken', ...idOf(lease) })
       }
       if (signal.aborted) stream.cancel()
       await stream.done
@@ -137,9 +136,9 @@ class Worker<Task> {
   async #attempt(lease: Lease): Promise<void> {
     const held: Held = { lease, abort: new AbortController() }
     this.#held.set(lease.lease, held)
-    const which = { lease: lease.lease, token: lease.token }
+    const which = idOf(lease)
     const { signal } = held.abort
-    this.#tellTaken(lease)
+    this.#send({ kind: 'taken', ...which })
     // What comes next may end this process: that it began must have left it before.
     await setImmediate()
     if (signal.aborted) return
@@ -158,7 +157,7 @@ class Worker<Task> {
 
   /** Also without a lease: a worker that is silent counts as dead. */
   #renew(): void {
-    const leases = [...this.#held.values()].map(({ lease: { lease, token } }) => ({ lease, token }))
+    const leases = this.#which()
     const totalMs = this.#lag.total()
     let lagMs = totalMs - this.#lagSentMs
     this.#context.notices.ranLate(totalMs - this.#lagToldMs)
@@ -173,8 +172,8 @@ class Worker<Task> {
     } while (start < leases.length)
   }
 
-  #tellTaken({ lease, token }: Lease): void {
-    this.#send({ kind: 'taken', lease, token })
+  #which() {
+    return [...this.#held.values()].map(({ lease }) => idOf(lease))
   }
 
   #report(report: Report): void {
@@ -192,4 +191,9 @@ class Worker<Task> {
     this.#stream?.event(event as PayloadMap)
     return this.#stream !== undefined
   }
+}
+
+/** What a lease goes by in all that is said of it. */
+function idOf({ lease, token }: Lease) {
+  return { lease, token }
 }

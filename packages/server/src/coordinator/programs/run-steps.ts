@@ -64,7 +64,7 @@ export async function runSteps(
     if (ran === undefined) return STOPPED
     const { ended, late } = ran
     const artifacts = await keepOutput(work, ended, artifactsOf(at, 'agent'))
-    done = withArtifacts(withLate(done, step, late), artifacts)
+    done = noted(done, { late: late ? step.name : undefined, artifacts })
     const end = (more: { readonly ungraded?: string } = {}): ProgramEnd => ({
       report: reportOf(done, ended, more),
       artifacts: done.artifacts ?? [],
@@ -76,7 +76,7 @@ export async function runSteps(
     }
     if (step.grade === undefined) return end()
     const { verdict, artifacts: left } = await gradeStep(work, at, step.grade)
-    done = withArtifacts(done, left)
+    done = noted(done, { artifacts: left })
     if (verdict.kind === 'none') return end({ ungraded: `${whereOf(step)}${verdict.cause}` })
     const { kind: _, ...given } = verdict
     done = { ...done, steps: [...done.steps, { name: step.name, ...given }] }
@@ -142,20 +142,21 @@ async function runAgent(
   at: StepWork,
   done: StepsDone,
 ): Promise<{ readonly ended: NodeExecEnd; readonly late: boolean } | undefined> {
-  const { of, step, sandbox, program, told, stop, time } = at
+  const { of, step, index, sandbox, program, told, stop, time } = at
   const late = new AbortController()
   const { commandMs } = stepTimes(step, program.times ?? work.record.specification.timeoutMs)
-  const end = () => {
-    keepDone(work, of, withLate(done, step, true))
-      .catch((error: unknown) => {
-        if (!isStopping(error, work.signal))
-          work.warn(`could not record a late ${step.name}`, error)
-      })
-      .finally(() => work.signal.aborted || late.abort())
+  const end = async () => {
+    try {
+      await keepDone(work, of, { ...done, overdue: index })
+    } catch (error) {
+      if (isStopping(error, work.signal)) return
+      work.warn(`could not record that the step ${step.name} is late`, error)
+    }
+    late.abort()
   }
-  const wasLate = done.late?.includes(step.name)
+  const wasLate = done.overdue === index
   if (wasLate) late.abort()
-  using _ = wasLate ? undefined : time.start(commandMs, end)
+  using _ = wasLate ? undefined : time.start(commandMs, () => void end())
   const command = { ...step, env: { ...program.env, ...step.env } }
   const exec = stepExec(work, at, 'agent')
   const signal = AbortSignal.any([stop, late.signal])
@@ -185,16 +186,22 @@ function reportOf(
   return { kind: 'returned', dataJson, ...(late ? { limit: 'time' } : {}) }
 }
 
-function withLate(done: StepsDone, { name }: ProgramStep, isLate: boolean): StepsDone {
-  const { late = [], ...more } = done
-  const all = late.filter((each) => each !== name)
-  if (isLate) all.push(name)
-  return { ...more, ...(all.length > 0 ? { late: all } : {}) }
-}
-
-function withArtifacts(done: StepsDone, artifacts: NonNullable<StepsDone['artifacts']>): StepsDone {
+function noted(
+  { overdue: _, ...done }: StepsDone,
+  {
+    late,
+    artifacts,
+  }: {
+    readonly late?: string | undefined
+    readonly artifacts: NonNullable<StepsDone['artifacts']>
+  },
+): StepsDone {
   const all = [...(done.artifacts ?? []), ...artifacts]
-  return { ...done, ...(all.length > 0 ? { artifacts: all } : {}) }
+  return {
+    ...done,
+    ...(late === undefined ? {} : { late: [...(done.late ?? []), late] }),
+    ...(all.length > 0 ? { artifacts: all } : {}),
+  }
 }
 
 const PARTS = ['prepare', 'agent', 'grade'] as const

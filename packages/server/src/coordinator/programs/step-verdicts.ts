@@ -13,6 +13,8 @@ export interface StepsDone {
   readonly steps: readonly StepVerdict[]
   /** Steps whose agents used up their time. */
   readonly late?: readonly string[]
+  /** Of the steps, the one whose time is over, from before its command is ended until that is seen to. */
+  readonly overdue?: number
   readonly artifacts?: readonly Artifact[]
 }
 

@@ -41,6 +41,18 @@ function coming(to: Record<string, Partial<NodeExecEnd> | Promise<Partial<NodeEx
   return { onExec }
 }
 
+/** The first command goes on until it is told to end, and comes to this then. */
+function endless(end: Partial<NodeExecEnd>, to: Parameters<typeof coming>[0]) {
+  const ended = Promise.withResolvers<Partial<NodeExecEnd>>()
+  return {
+    ...coming({ 'work-first': ended.promise, ...to }),
+    onKill: () => ended.resolve(end),
+  }
+}
+
+const KILLED = { exitCode: null, signal: 9, killed: true }
+const RIGHT = says('{"reward": 1}')
+
 async function ran(node: SimulatedNodeOptions, tasks: readonly TaskPut[], run = stepRun()) {
   const simulation = await simulate(node)
   await startRun(simulation, run, tasks)
@@ -111,15 +123,7 @@ describe('steps of a program', () => {
   })
 
   test('one that uses up its time is graded as it stands, and the next ones go on', async () => {
-    const killed = Promise.withResolvers<Partial<NodeExecEnd>>()
-    const node = {
-      ...coming({
-        'work-first': killed.promise,
-        'grade-first': says('{"reward": 1}'),
-        'grade-last': says('{"reward": 1}'),
-      }),
-      onKill: () => killed.resolve({ exitCode: null, signal: 9, killed: true }),
-    }
+    const node = endless(KILLED, { 'grade-first': RIGHT, 'grade-last': RIGHT })
     const { simulation, row } = await ran(node, [task([{ ...first, timeout: 500 }, last], 'mean')])
     await using _ = simulation
     expect(row).toMatchObject({
@@ -132,11 +136,7 @@ describe('steps of a program', () => {
   })
 
   test('one that says no time has that of its task', async () => {
-    const killed = Promise.withResolvers<Partial<NodeExecEnd>>()
-    const node = {
-      ...coming({ 'work-first': killed.promise, 'grade-first': { timedOut: true } }),
-      onKill: () => killed.resolve({ exitCode: null, signal: 9, killed: true }),
-    }
+    const node = endless(KILLED, { 'grade-first': { timedOut: true } })
     const own = { ...task([first, last]), timeout: { agent: 700, grade: 300 } }
     const { simulation, row } = await ran(node, [own])
     await using _ = simulation
@@ -222,13 +222,12 @@ describe('steps of a program', () => {
         onExec: ({ argv: [name = ''] }) => {
           reached.add(name)
           if (name === 'work-first') return killed.promise
-          return name === 'grade-first' ? graded.promise : says('{"reward": 1}')
+          return name === 'grade-first' ? graded.promise : RIGHT
         },
         onKill() {
           reached.add('onKill')
           // The first daemon that asks is killed before anything comes of it.
-          if (at !== 'onKill' || restarted)
-            killed.resolve({ exitCode: null, signal: 9, killed: true })
+          if (at !== 'onKill' || restarted) killed.resolve(KILLED)
         },
       })
       let restarted = false
@@ -239,23 +238,43 @@ describe('steps of a program', () => {
       })
       restarted = true
       await simulation.restart()
-      graded.resolve(says('{"reward": 1}'))
+      graded.resolve(RIGHT)
       expect(await overTime(simulation)).toMatchObject([
         { outcome: 'limit', reward: 1, attempt: 1, data: { late: ['first'] } },
       ])
     },
   )
 
+  test('one that is called as one before it that used up its time has its own', async () => {
+    const one = Promise.withResolvers<Partial<NodeExecEnd>>()
+    const two = Promise.withResolvers<Partial<NodeExecEnd>>()
+    const begun = new Set<string>()
+    let kills = 0
+    await using simulation = await simulate({
+      onExec: ({ argv: [name = ''] }) => {
+        begun.add(name)
+        return name === 'work-first' ? one.promise : name === 'work-last' ? two.promise : RIGHT
+      },
+      onKill() {
+        kills += 1
+        one.resolve(KILLED)
+      },
+    })
+    const second = { ...last, name: first.name }
+    await startRun(simulation, stepRun(), [task([{ ...first, timeout: 500 }, second], 'mean')])
+    await until('the second begins', () => {
+      if (kills === 0) simulation.clock.advance(100)
+      return begun.has('work-last')
+    })
+    two.resolve({})
+    expect(await overTime(simulation)).toMatchObject([
+      { outcome: 'limit', reward: 1, data: { late: ['first'] } },
+    ])
+    expect(kills).toBe(1)
+  })
+
   test('one whose command ended by itself before it could be ended has not used up its time', async () => {
-    const ended = Promise.withResolvers<Partial<NodeExecEnd>>()
-    const node = {
-      ...coming({
-        'work-first': ended.promise,
-        'grade-first': says('{"reward": 1}'),
-        'grade-last': says('{"reward": 1}'),
-      }),
-      onKill: () => ended.resolve({ exitCode: 0 }),
-    }
+    const node = endless({ exitCode: 0 }, { 'grade-first': RIGHT, 'grade-last': RIGHT })
     const { simulation, row } = await ran(node, [task([{ ...first, timeout: 500 }, last], 'mean')])
     await using _ = simulation
     expect(row).toMatchObject({ outcome: 'graded', reward: 1 })
