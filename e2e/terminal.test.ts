@@ -8,8 +8,9 @@ import { until } from './harness/until.ts'
 const MIB = 2 ** 20
 const SIZE = { columns: 80, rows: 24 }
 
-/** Says when it runs in the foreground, and when it does so again. */
-const JOB = 'trap "echo resumed" CONT; echo begun; while :; do sleep 0.1; done\n'
+/** Says when it runs in the foreground, when it does so again, and what size it is told of. */
+const JOB =
+  'trap "echo resumed" CONT; trap "stty size" WINCH; echo begun; while :; do sleep 0.1; done\n'
 
 /** Reads on until the text is there; gives what was read. */
 async function shows(pty: Pty, wanted: RegExp): Promise<string> {
@@ -55,14 +56,11 @@ await story('a terminal', { pool: 1 }, (given) => {
         'tty; stty size; echo $TERM; python3 -c "import os; print(os.getsid(0) == os.getppid())"\r',
       )
       await typist.shows(/\/dev\/pts\/\d+\r\n24 80\r\nxterm\r\nTrue\r\n.*ready> /)
-      typist.type('trap "stty size" WINCH\r')
-      await typist.shows(/ready> /)
-      typist.resize(132, 43)
-      typist.type('\r')
-      await typist.shows(/43 132\r\n/)
       await sandbox.files.write('/job.sh', JOB)
       typist.type('sh /job.sh\r')
       await typist.shows(/begun\r\n/)
+      typist.resize(132, 43)
+      await typist.shows(/43 132\r\n/)
       typist.type('\x1a')
       await typist.shows(/Stopped +sh \/job.sh\r\n.*ready> /)
       typist.type('fg\r')
@@ -73,7 +71,9 @@ await story('a terminal', { pool: 1 }, (given) => {
       await typist.shows(/[\r\n]130\r\n.*ready> /)
       typist.type('grüße\x7f\x7f\x7f\x7f\x7fecho done\r')
       await typist.shows(/[\r\n]done\r\n.*ready> /)
-      typist.type('(exit 7)\r\x04')
+      typist.type('(exit 7)\r')
+      await typist.shows(/ready> /)
+      typist.type('\x04')
       expect(await typist.end).toEqual({ code: 7, restored: true })
     })
 
@@ -96,8 +96,8 @@ for what in (lambda: os.ttyname(0), lambda: os.open('/dev/tty', os.O_RDWR)):
     test('is left by ~. and found again, with what was there', async () => {
       const first = plain()
       await first.shows(/ready> /)
-      first.type('X=kept; printf "\\033[?1049hfull"; sleep 1000\r')
-      await first.shows(/full$/)
+      first.type('X=kept; printf "\\033[?1049h%s" full; sleep 1000\r')
+      await first.shows(/1049hfull$/)
       const id = await idOf()
       first.type('\r~?~.')
       await first.shows(/~\. leaves/)
@@ -105,7 +105,7 @@ for what in (lambda: os.ttyname(0), lambda: os.open('/dev/tty', os.O_RDWR)):
       expect(first.screen).toContain('\x1b[?1049l')
       expect(await first.end).toEqual({ code: 0, restored: true })
       const second = shell(sandbox.id, '--attach', id)
-      await second.shows(/full/)
+      await second.shows(/1049hfull/)
       second.type('\x03')
       await second.shows(/ready> /)
       second.type('echo $X\r')
@@ -142,7 +142,7 @@ for what in (lambda: os.ttyname(0), lambda: os.open('/dev/tty', os.O_RDWR)):
       const typist = plain()
       await typist.shows(/ready> /)
       typist.type('X=before; (sleep 1; echo mean; echo while) &\r')
-      await typist.shows(/ready> /)
+      await typist.shows(/\[1\] \d+\r\n/)
       await given.daemon.kill()
       await given.daemon.start()
       await typist.shows(/mean\r\nwhile\r\n/)
@@ -218,8 +218,8 @@ for what in (lambda: os.ttyname(0), lambda: os.open('/dev/tty', os.O_RDWR)):
     })
 
     test('keeps its sandbox while somebody has it, and no longer', async () => {
-      await using brief = await given.client.sandboxes.create({ from: given.image, keepWarm: '2s' })
-      const pty = await brief.pty({ command: 'sleep 4; echo still; exec sleep 1000', size: SIZE })
+      await using brief = await given.client.sandboxes.create({ from: given.image, keepWarm: '4s' })
+      const pty = await brief.pty({ command: 'sleep 6; echo still; exec sleep 1000', size: SIZE })
       await shows(pty, /still/)
       expect(await brief.view()).toMatchObject({ state: 'running' })
       pty.detach()

@@ -72,6 +72,23 @@ test('a terminal has its command, size and surroundings, is typed at, and ends',
   expect(await sandbox.ptys.list()).toMatchObject([{ exec: pty.id, running: false }])
 })
 
+test('what is typed comes after the sizes that were set before it, of which the last holds', async () => {
+  await using sandbox = await newSandbox()
+  const pty = await sandbox.pty({ size })
+  await shows(pty, '\n')
+  for (let columns = 10; columns < 200; columns += 10) {
+    const sizes = [1, 2, 3, 4].map((rows) => pty.resize({ columns, rows }))
+    await pty.write('typed')
+    expect(await shows(pty, '[typed]')).toContain(`${columns}x4\n[typed]`)
+    await Promise.all(sizes)
+  }
+  await expect(pty.resize({ columns: 0, rows: 1 })).rejects.toMatchObject({
+    code: 'invalid_request',
+  })
+  await pty.write('exit 0')
+  expect(await pty.result).toMatchObject({ exitCode: 0 })
+})
+
 test('it is found again by its id, from where it was read; who attaches takes it over', async () => {
   await using sandbox = await newSandbox()
   const first = await sandbox.pty({ size })

@@ -71,6 +71,9 @@ export class Pty implements AsyncIterable<PtyChunk>, AsyncDisposable {
   readonly #chunks: AsyncGenerator<PtyChunk>
   readonly #own: boolean
   #offset: number
+  /** Keys and sizes go on ways of their own, of which neither waits for the other: this orders them. */
+  #sized: Promise<unknown> = Promise.resolve()
+  #sizes = 0
 
   /** @internal Made by `sandbox.pty` and `sandbox.ptys.attach`. */
   constructor(
@@ -117,11 +120,12 @@ export class Pty implements AsyncIterable<PtyChunk>, AsyncDisposable {
   }
 
   /**
-   * Types. Waits while the daemon is away, or the terminal takes no more. Resolves when it is on its way: what is typed while a
+   * Types, after the sizes that were set before. Waits while the daemon is away, or the terminal takes no more. Resolves when it is on its way: what is typed while a
    * connection breaks may be lost, with `connection_lost` where that is known. `cancelled`: the terminal has ended.
    */
   async write(data: string | Uint8Array): Promise<void> {
     const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
+    await this.#sized
     const leg = await this.#life.present
     if (!leg)
       throw new SandlotError('cancelled', 'the terminal has ended: nobody reads what is typed')
@@ -132,10 +136,18 @@ export class Pty implements AsyncIterable<PtyChunk>, AsyncDisposable {
     }
   }
 
-  /** Changes its size; what runs in its foreground is told by SIGWINCH. One that has ended is left alone. */
+  /**
+   * Changes its size; what runs in its foreground is told by SIGWINCH. Of several at once the last holds, and others may be left
+   * out. One that has ended is left alone.
+   */
   async resize(size: TerminalSize): Promise<void> {
-    await this.#life.started
-    if (!this.#life.isOver) await this.#target.resize(this.id, size)
+    const turn = ++this.#sizes
+    const told = this.#sized.then(async () => {
+      await this.#life.started
+      if (turn === this.#sizes && !this.#life.isOver) await this.#target.resize(this.id, size)
+    })
+    this.#sized = told.catch(() => undefined)
+    await told
   }
 
   /** Signals everything in it; 9 ends it all. One that has ended is left alone. */
