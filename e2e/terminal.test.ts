@@ -237,7 +237,8 @@ for what in (lambda: os.ttyname(0), lambda: os.open('/dev/tty', os.O_RDWR)):
       await sandbox.resume()
       const pty = await sandbox.ptys.attach(first.id, { from: first.offset, size: SIZE })
       await pty.write('echo $X $PWD; stty size\r')
-      await shows(pty, /slept \/tmp\r\n24 80\r\n/)
+      // Before bash prompts it sets the size that it has just read once more: a change in between would be undone.
+      await shows(pty, /slept \/tmp\r\n24 80\r\n[\s\S]*ready> /)
       await pty.resize({ columns: 100, rows: 30 })
       await pty.write('stty size; exit 4\r')
       await shows(pty, /30 100\r\n/)
