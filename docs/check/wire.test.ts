@@ -1,15 +1,36 @@
-/** What daemon and agent say to one another has a revision, by which a daemon knows an agent that is too old for it. */
+/** What is said on the wire has a revision for each pair, by which one knows another that is too old for it. */
 import { createHash } from 'node:crypto'
+import {
+  CONNECT_REVISION,
+  connectRequest,
+  workerEventFromClient,
+  workerEventFromServer,
+} from '@sandlot/protocol'
 import { textOf } from '@sandlot/testkit/repository'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 
 /** Of the page's guest part. Where what is said changed, raise the revision first; then, or where its words alone did, write the new digest here. */
-const DIGEST = '4758a38749738110'
+const GUEST_DIGEST = '4758a38749738110'
+
+/** Of what clients ask and workers say. Where a client or a daemon of before would misunderstand it, raise the revision first; then write the new digest here. */
+const CONNECT_DIGEST = '862e13e073479622'
 
 test('a change of what the guest is asked and says has a revision of its own', async () => {
   const page = await textOf('docs/wire.md')
   const guest = page.slice(page.indexOf('## Guest: requests'), page.indexOf('## Client WebSocket'))
-  expect(createHash('sha256').update(guest).digest('hex').slice(0, 16)).toBe(DIGEST)
+  expect(digestOf(guest)).toBe(GUEST_DIGEST)
+})
+
+test('a change of what client and daemon say is looked at for its revision', async () => {
+  const schemas = [connectRequest, workerEventFromClient, workerEventFromServer]
+  const texts = schemas.map((schema) =>
+    JSON.stringify(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })),
+  )
+  expect(digestOf(texts.join())).toBe(CONNECT_DIGEST)
+  const page = await revisionIn('docs/wire.md', /sandlot-protocol: (\d+)`/)
+  const hello = await revisionIn('docs/wire.md', /\{ protocol: (\d+), server/)
+  expect([page, hello]).toEqual([`${CONNECT_REVISION}`, `${CONNECT_REVISION}`])
 })
 
 test('page, agent and daemon have the same revision', async () => {
@@ -20,6 +41,8 @@ test('page, agent and daemon have the same revision', async () => {
   ])
   expect([agent, daemon]).toEqual([page, page])
 })
+
+const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16)
 
 async function revisionIn(path: string, pattern: RegExp): Promise<string> {
   const found = pattern.exec(await textOf(path))?.[1]

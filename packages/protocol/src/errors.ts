@@ -283,6 +283,12 @@ export const ERROR_CATALOGUE = {
     retry: false,
     hint: 'The content is not what its digest says: upload it again.',
   },
+  protocol_differs: {
+    status: 426,
+    fault: 'caller',
+    retry: false,
+    hint: 'Start the daemon of the client’s version, or install the client of the daemon’s: docs/guides/operating.md, “Upgrading”.',
+  },
   unsupported: {
     status: 501,
     fault: 'caller',

@@ -60,10 +60,17 @@ export function untrusted(error: unknown, origin: string): SandlotError | undefi
 
 /** What an answer other than success says. */
 export async function failedAnswer(answer: Response, url: string): Promise<SandlotError> {
-  const text = await answer.text().catch(() => '')
-  const parsed = errorEnvelope.safeParse(parseJson(text))
+  return wordsOf(answer.status, { url, body: await answer.text().catch(() => '') })
+}
+
+/** The daemon's own words, where the answer is a daemon's. */
+export function wordsOf(
+  status: number,
+  { url, body }: { readonly url: string; readonly body: string },
+): SandlotError {
+  const parsed = errorEnvelope.safeParse(parseJson(body))
   if (parsed.success) return SandlotError.fromEnvelope(parsed.data)
-  return foreignAnswer(answer.status, new URL(url).origin, text)
+  return foreignAnswer(status, new URL(url).origin, body)
 }
 
 /** An answer that no daemon gave: a proxy on the way may come to its senses, a stranger's refusal stays one. */

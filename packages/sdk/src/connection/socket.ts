@@ -1,9 +1,17 @@
 /** One WebSocket to the daemon with a multiplexer on it. */
-import { ROUTES, SandlotError } from '@sandlot/protocol'
+import type { IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
+import {
+  CONNECT_REVISION,
+  CONNECT_REVISION_HEADER,
+  ROUTES,
+  revisionRefusal,
+  SandlotError,
+} from '@sandlot/protocol'
 import { Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import WebSocket from 'ws'
 import type { Endpoint } from '../config.ts'
-import { hintOfTls, untrusted } from './http-failure.ts'
+import { hintOfTls, untrusted, wordsOf } from './http-failure.ts'
 import { maskOptions } from './mask.ts'
 
 /** Until the daemon has greeted. */
@@ -27,11 +35,17 @@ export interface Socket {
   close(): void
 }
 
-/** Opens a connection; resolves once the daemon has greeted. Throws `unreachable`, `unauthorized`, `draining` or `connection_lost`. */
+/**
+ * Opens a connection; resolves once the daemon has greeted. Throws `unreachable`, `unauthorized`, `forbidden`, `protocol_differs`,
+ * `draining` or `connection_lost`.
+ */
 export function openSocket(endpoint: Endpoint): Promise<Socket> {
   const { url, apiKey } = endpoint
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${ROUTES.connect.path}`, {
-    headers: { authorization: `Bearer ${apiKey}` },
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      [CONNECT_REVISION_HEADER]: `${CONNECT_REVISION}`,
+    },
     maxPayload: MESSAGE_BYTES_MAX,
     perMessageDeflate: false,
     ...maskOptions(url),
@@ -44,13 +58,22 @@ export function openSocket(endpoint: Endpoint): Promise<Socket> {
       socket.terminate()
     }, OPEN_TIMEOUT_MS)
     const closed = new Promise<void>((over) => socket.once('close', () => over()))
-    const mux = muxOver(socket, () => {
+    const mux = muxOver(socket, (hello) => {
       clearTimeout(late)
+      const { protocol, server } = hello
+      const said = { client: CONNECT_REVISION, daemon: protocol, version: String(server) }
+      const refused = revisionRefusal(said)
+      if (refused) {
+        reject(refused)
+        return socket.terminate()
+      }
       resolve(socketOver(socket, mux, { closed, hold }))
     })
     socket.once('unexpected-response', (_request, answer) => {
-      reject(refusal(answer.statusCode ?? 0, url))
-      socket.terminate()
+      void refusal(answer, url).then((error) => {
+        reject(error)
+        socket.terminate()
+      })
     })
     socket.on('error', (cause) =>
       reject(
@@ -110,7 +133,7 @@ function processHold(socket: WebSocket): (held: boolean) => void {
   }
 }
 
-function muxOver(socket: WebSocket, onHello: () => void): Mux {
+function muxOver(socket: WebSocket, onHello: (hello: PayloadMap) => void): Mux {
   let resume = () => {}
   const isFree = () => socket.bufferedAmount < CONGESTED_BYTES
   const mux = new Mux({
@@ -157,7 +180,8 @@ function hungUp(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ECONNRESET' || error.code === 'EPIPE'
 }
 
-function refusal(status: number, url: string): SandlotError {
+async function refusal(answer: IncomingMessage, url: string): Promise<SandlotError> {
+  const status = answer.statusCode ?? 0
   if (status === 401)
     return new SandlotError('unauthorized', `the daemon at ${url} refuses the key`)
   if (status === 403) {
@@ -166,6 +190,7 @@ function refusal(status: number, url: string): SandlotError {
       `the daemon at ${url} does not allow the key to run things`,
     )
   }
+  if (status === 426) return wordsOf(status, { url, body: await text(answer).catch(() => '') })
   if (status >= 500) return new SandlotError('draining', `the daemon at ${url} is stopping`)
   return new SandlotError('unreachable', `${url} answered ${status} in place of a WebSocket`)
 }

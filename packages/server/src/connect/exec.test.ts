@@ -1,4 +1,4 @@
-import { newId } from '@sandlot/protocol'
+import { CONNECT_REVISION, newId } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import { connect, textOf } from '../testing/client.ts'
 import { startTestDaemon } from '../testing/daemon.ts'
@@ -24,7 +24,7 @@ test('a command streams: started, output of both channels, result', async () => 
   })
   const { id } = await at.sandbox()
   using client = await connect(at)
-  expect(client.hello).toMatchObject({ protocol: 1, server: expect.any(String) })
+  expect(client.hello).toMatchObject({ protocol: CONNECT_REVISION, server: expect.any(String) })
   const stream = client.open(start(id, 'x', { stdin: true }))
   const events: unknown[] = []
   stream.onEvent = (event) => events.push(event)

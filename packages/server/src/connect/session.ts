@@ -1,4 +1,5 @@
 import {
+  CONNECT_REVISION,
   type ConnectRequest,
   connectRequest,
   invalidRequest,
@@ -107,7 +108,7 @@ export function serveSocket(socket: WebSocket, session: Session): void {
   socket.on('error', () => socket.terminate())
   socket.on('close', () => mux.close())
   keepAlive(socket)
-  mux.hello({ protocol: 1, server: VERSION, session: newId('worker') })
+  mux.hello({ protocol: CONNECT_REVISION, server: VERSION, session: newId('worker') })
 }
 
 const MESSAGE_BYTES = 2 ** 20

@@ -1,7 +1,13 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Server as TlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
-import { ROUTES, SandlotError } from '@sandlot/protocol'
+import {
+  CONNECT_REVISION,
+  CONNECT_REVISION_HEADER,
+  ROUTES,
+  revisionRefusal,
+  SandlotError,
+} from '@sandlot/protocol'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { toSandlotError } from '../failure.ts'
 import { type AccessRules, checkAccess } from '../http/access.ts'
@@ -13,6 +19,7 @@ import { scopeOf } from '../http/scopes.ts'
 import { SERVER_LIMITS } from '../limits.ts'
 import type { PortGate } from '../ports/port-gate.ts'
 import type { Serving } from '../serving.ts'
+import { VERSION } from '../version.ts'
 
 export interface UpgradeOptions {
   readonly server: Server | TlsServer
@@ -91,6 +98,9 @@ function admit(
   const caller = letIn(request, { rights, rates })
   rates.take(rateNameOf(caller))
   requireScope(caller, scopeOf('connect'))
+  const client = request.headers[CONNECT_REVISION_HEADER]
+  const refusal = revisionRefusal({ client, daemon: CONNECT_REVISION, version: VERSION })
+  if (refusal) throw refusal
   serving.checkStarted()
   return caller
 }

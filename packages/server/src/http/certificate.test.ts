@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
+import { CONNECT_REVISION, CONNECT_REVISION_HEADER } from '@sandlot/protocol'
 import { temporaryDirectory } from '@sandlot/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -64,7 +65,10 @@ test('HTTP and the WebSocket over TLS, by a certificate that may be renewed mean
   expect((await get(at, ca, '/v1/sandboxes')).body).toContain('items')
   await expect(get(at, await readFile(second.cert, 'utf8'))).rejects.toThrow(/self.signed/)
 
-  const headers = { authorization: `Bearer ${at.daemon.apiKey}` }
+  const headers = {
+    authorization: `Bearer ${at.daemon.apiKey}`,
+    [CONNECT_REVISION_HEADER]: `${CONNECT_REVISION}`,
+  }
   const socket = new WebSocket(`${at.url.replace('https', 'wss')}/v1/connect`, { ca, headers })
   await new Promise((resolve, reject) => socket.once('message', resolve).once('error', reject))
 

@@ -1,4 +1,4 @@
-import type { ConnectRequest } from '@sandlot/protocol'
+import { CONNECT_REVISION, CONNECT_REVISION_HEADER, type ConnectRequest } from '@sandlot/protocol'
 import { Mux, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
 import { WebSocket } from 'ws'
 import type { TestDaemon } from './daemon.ts'
@@ -15,7 +15,9 @@ export function connect(
   daemon: TestDaemon,
   headers: Record<string, string> = { authorization: `Bearer ${daemon.daemon.apiKey}` },
 ): Promise<TestClient> {
-  const socket = new WebSocket(`${daemon.url.replace('http', 'ws')}/v1/connect`, { headers })
+  const socket = new WebSocket(`${daemon.url.replace('http', 'ws')}/v1/connect`, {
+    headers: { [CONNECT_REVISION_HEADER]: `${CONNECT_REVISION}`, ...headers },
+  })
   socket.binaryType = 'nodebuffer'
   const { promise, resolve, reject } = Promise.withResolvers<TestClient>()
   let resume = () => {}
