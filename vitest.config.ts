@@ -10,6 +10,8 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // What is waited for comes, however slow the machine is: the bound is there for what hangs.
+    expect: { poll: { timeout: 50_000 } },
     // The process that hands out the files has next to nothing to do itself.
     maxWorkers: '100%',
     projects: [

@@ -78,7 +78,7 @@ describe('attach', () => {
     const first = await pipes.attach()
     const pending = first.stats()
     pending.catch(() => {})
-    await vi.waitUntil(() => agent.requests.length === 1)
+    await expect.poll(() => agent.requests.length).toBe(1)
     await first.close()
     await expect(pending).rejects.toMatchObject({ name: 'GuestLost', cause: 'detached' })
     await expect(first.stats()).rejects.toMatchObject({ cause: 'detached' })
@@ -131,7 +131,7 @@ describe('loss', () => {
     pending.catch(() => {})
     const news = guest.watch()[Symbol.asyncIterator]().next()
     news.catch(() => {})
-    await vi.waitUntil(() => agent.requests.length === 2)
+    await expect.poll(() => agent.requests.length).toBe(2)
     await agent.kill()
     const lost = await guest.lost
     expect(lost).toMatchObject({ name: 'GuestLost', cause: 'exited' })
@@ -228,7 +228,7 @@ describe('a request', () => {
     const error = await guest.stats({ timeoutMs: 20 }).catch((reason) => reason)
     expect(error).toBeInstanceOf(GuestTimeout)
     expect(error).toMatchObject({ op: 'stats', timeoutMs: 20 })
-    await vi.waitUntil(() => cancelled)
+    await expect.poll(() => cancelled).toBe(true)
     await expect(guest.endWorld('main', { timeoutMs: 77 })).rejects.toMatchObject({
       code: 'not_empty',
       message: '77',
@@ -278,7 +278,7 @@ test('news come once each while nobody reads them, and end with the consumer', a
     if (news.kind === 'world_ended') break
   }
   expect(seen).toEqual([flag, ended])
-  await vi.waitUntil(() => cancelled)
+  await expect.poll(() => cancelled).toBe(true)
 })
 
 const SPEC = {

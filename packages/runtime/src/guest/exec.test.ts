@@ -1,5 +1,5 @@
 import { ConnectionLost, type MuxStream, type PayloadMap } from '@sandlot/protocol/frames'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ExecChunk, ExecRunSpec, ExecSpec } from './guest.ts'
 import { PipePair } from './testing/pipe-pair.ts'
 
@@ -143,7 +143,7 @@ describe('start', () => {
     await exec.started
     exec.detach()
     await expect(exec.result).rejects.toMatchObject({ code: 'cancelled' })
-    await vi.waitUntil(() => cancelled)
+    await expect.poll(() => cancelled).toBe(true)
     expect(await guest.exec.kill('ex_1', 9)).toEqual({ processes: 1 })
   })
 
@@ -188,7 +188,7 @@ describe('run', () => {
       'exec.kill': (stream) => stream.result({ processes: 1 }),
     })
     await expect(guest.exec.run(RUN, wait())).rejects.toMatchObject(error)
-    await vi.waitUntil(() => agent.requests.length === 2)
+    await expect.poll(() => agent.requests.length).toBe(2)
     expect(agent.requests[1]).toEqual({ op: 'exec.kill', exec: 'ex_1', signal: 9 })
   })
 
@@ -202,7 +202,7 @@ describe('run', () => {
       throw new Error('the disk is gone')
     }
     await expect(guest.exec.run({ ...RUN, stdin: input() })).rejects.toThrow('the disk is gone')
-    await vi.waitUntil(() => agent.requests.length === 2)
+    await expect.poll(() => agent.requests.length).toBe(2)
   })
 
   test('an id that is in use kills nothing', async () => {

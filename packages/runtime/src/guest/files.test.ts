@@ -1,5 +1,5 @@
 import { encodePayload, type MuxStream } from '@sandlot/protocol/frames'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { PipePair } from './testing/pipe-pair.ts'
 
 const STAT = { sizeBytes: 3_000_000, mode: 0o644, uid: 0, gid: 0, mtimeMs: 1_700_000_000_123.5 }
@@ -37,7 +37,7 @@ describe('read', () => {
     const { content } = await guest.files.read('main', '/a')
     for await (const _ of content) break
     await expect(content.result).rejects.toMatchObject({ code: 'cancelled' })
-    await vi.waitUntil(() => cancelled)
+    await expect.poll(() => cancelled).toBe(true)
   })
 
   test('of what is no file rejects before there is content', async () => {
@@ -102,7 +102,7 @@ describe('write', () => {
     })
     const writing = guest.files.write('main', '/a', endless())
     await expect(writing).rejects.toMatchObject({ code: 'no_space' })
-    await vi.waitUntil(() => left)
+    await expect.poll(() => left).toBe(true)
   })
 
   test('a source that throws is the caller’s failure, and stops the upload', async () => {
@@ -119,7 +119,7 @@ describe('write', () => {
       throw new Error('the source broke')
     }
     await expect(guest.files.write('main', '/a', broken())).rejects.toThrow('the source broke')
-    await vi.waitUntil(() => stopped)
+    await expect.poll(() => stopped).toBe(true)
   })
 })
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { ImageSource } from '@sandlot/protocol'
 import { listErofs, openTestImages, temporaryDirectory } from '@sandlot/testkit'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { openImageStore } from './store.ts'
 
 const noBlobs = async (): Promise<never> => {
@@ -69,10 +69,7 @@ test('a build dies with its daemon, and the next one cleans up', { timeout: 60_0
   }
   expect(await processesThatMention(directory.path)).not.toEqual([])
   daemon.kill('SIGKILL')
-  await vi.waitFor(async () => expect(await processesThatMention(directory.path)).toEqual([]), {
-    timeout: 5_000,
-    interval: 50,
-  })
+  await expect.poll(() => processesThatMention(directory.path)).toEqual([])
   expect(await readdir(join(directory.path, 'tmp'))).toHaveLength(1)
   await using _next = await openImageStore({ directory: directory.path, openBlob: noBlobs })
   expect(await readdir(join(directory.path, 'tmp'))).toEqual([])

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { MachineNames } from './names.ts'
 import { nameServer } from './testing/name-server.ts'
 import { connectBy, readAll, relayBed, shoutingServer } from './testing/relay-bed.ts'
@@ -25,7 +25,7 @@ describe('connections', () => {
     const inside = bed.connect()
     inside.end()
     inside.resume()
-    await vi.waitFor(() => expect(bed.relay.connections).toBe(0))
+    await expect.poll(() => bed.relay.connections).toBe(0)
   })
 
   const FULL = (port: number) => ({ ...NAMED(port), limits: { connections: 2 } })
@@ -53,7 +53,7 @@ describe('connections', () => {
     // A place that is free again is taken.
     for (const each of [tunnel, plain, socks, idle]) each.end()
     idle.resume()
-    await vi.waitFor(() => expect(bed.relay.connections).toBe(1))
+    await expect.poll(() => bed.relay.connections).toBe(1)
     expect((await connectBy(bed, `127.0.0.1:${port}`)).status).toBe('HTTP/1.1 200')
   })
 
@@ -115,7 +115,7 @@ describe('names', () => {
     const policy = { allow: ['*.example'] }
     const slow = relayBed({ ...policy, limits: { connections: 500 } }, { resolve })
     for (let at = 0; at < 500; at += 1) ask(slow, `slow${at}.example`)
-    await vi.waitFor(() => expect(server.asked.size).toBeGreaterThan(0))
+    await expect.poll(() => server.asked.size).toBeGreaterThan(0)
     const other = relayBed(policy, { resolve })
     const inside = other.connect()
     inside.write('CONNECT fast.example:443 HTTP/1.1\r\n\r\n')
@@ -123,7 +123,7 @@ describe('names', () => {
     expect(await readFile('/etc/hosts', 'utf8')).toContain('localhost')
     expect(slow.news).toEqual([])
     slow.relay.closeAll()
-    await vi.waitFor(() => expect(slow.relay.connections).toBe(0))
+    await expect.poll(() => slow.relay.connections).toBe(0)
   })
 
   test('so many of a sandbox are looked up at once, and the next when one is done', async () => {
@@ -136,9 +136,9 @@ describe('names', () => {
       },
     )
     for (const name of ['a', 'b', 'c']) ask(bed, `${name}.example`)
-    await vi.waitFor(() => expect(bed.resolved).toEqual(['a.example', 'b.example']))
+    await expect.poll(() => bed.resolved).toEqual(['a.example', 'b.example'])
     waiting.shift()?.()
-    await vi.waitFor(() => expect(bed.resolved).toEqual(['a.example', 'b.example', 'c.example']))
+    await expect.poll(() => bed.resolved).toEqual(['a.example', 'b.example', 'c.example'])
     expect(bed.news).toMatchObject([{ target: 'a.example:443', outcome: 'unresolved' }])
   })
 

@@ -1,6 +1,6 @@
 /** What a policy allows only so much of. */
 import { createServer } from 'node:net'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { compilePolicy } from './policy.ts'
 import { connectBy, listening, readAll, readExactly, relayBed } from './testing/relay-bed.ts'
 
@@ -30,7 +30,7 @@ test('no byte beyond its bytes comes in, and the refusal has the name of the lim
     got += chunk.length
   })
   inside.resume()
-  await vi.waitFor(() => expect(inside.destroyed).toBe(true))
+  await expect.poll(() => inside.destroyed).toBe(true)
   expect(got).toBeLessThanOrEqual(300_000 + 'HTTP/1.1 200 Connection established\r\n\r\n'.length)
   const again = bed.connect()
   again.write(`CONNECT ${host} HTTP/1.1\r\n\r\n`)
@@ -110,8 +110,8 @@ test('a hundred requests ahead of their answers end the connection', async () =>
   inside.on('error', () => {})
   inside.resume()
   inside.write('GET http://slow.example/ HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100))
-  await vi.waitFor(() => expect(inside.destroyed || inside.readableEnded).toBe(true))
-  await vi.waitFor(() => expect(bed.relay.connections).toBe(0))
+  await expect.poll(() => inside.destroyed || inside.readableEnded).toBe(true)
+  await expect.poll(() => bed.relay.connections).toBe(0)
 })
 
 test('a policy that begins to count closes what nobody counted, and one that ends lets all stay', async () => {
@@ -120,7 +120,7 @@ test('a policy that begins to count closes what nobody counted, and one that end
   const bed = relayBed({ allow: [host] })
   const uncounted = await connectBy(bed, host)
   bed.relay.setPolicy(compilePolicy({ allow: [host], limits: { bytes: 1_000 } }, []))
-  await vi.waitFor(() => expect(uncounted.inside.destroyed).toBe(true))
+  await expect.poll(() => uncounted.inside.destroyed).toBe(true)
   const counted = await connectBy(bed, host)
   bed.relay.setPolicy(compilePolicy({ allow: [host, 'other.example'] }, []))
   expect(counted.inside.destroyed).toBe(false)
@@ -137,5 +137,5 @@ test('a connection whose address the new policy does not name is closed, though 
   const { inside, status } = await connectBy(bed, name)
   expect(status).toBe('HTTP/1.1 200')
   bed.relay.setPolicy(compilePolicy({ allow: [name] }, []))
-  await vi.waitFor(() => expect(inside.destroyed).toBe(true))
+  await expect.poll(() => inside.destroyed).toBe(true)
 })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { createServer as createTcp, type Socket } from 'node:net'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { compilePolicy } from './policy.ts'
 import {
   connectBy,
@@ -44,7 +44,7 @@ describe('CONNECT', () => {
     inside.write('hello ')
     inside.end('there ')
     expect(await readAll(inside)).toMatch(/\r\n\r\nHELLO THERE BYE$/)
-    await vi.waitFor(() => expect(bed.relay.connections).toBe(0))
+    await expect.poll(() => bed.relay.connections).toBe(0)
     expect(bed.news).toMatchObject([
       { target: `127.0.0.1:${port}`, protocol: 'connect', outcome: 'allowed' },
     ])

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import type { PhaseNetwork } from '@sandlot/protocol'
 import { FakeDriver, FakeMachine, type Sandbox } from '@sandlot/runtime'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createManualClock } from '../coordinator/simulated/clock.ts'
 import { openNode } from '../testing/node.ts'
 import type { Entry } from './entry.ts'
@@ -115,7 +115,7 @@ test('what it has sent and got is counted on, through a pause, a restart and a c
     // Before, it is the daemon of before that answers.
     await entryOf(node).ready
     expect(await askedFor(node, id, host)).toContain('HTTP/1.1 200')
-    await vi.waitFor(() => expect(entryOf(node).networkBytes).toBe(bytes))
+    await expect.poll(() => entryOf(node).networkBytes).toBe(bytes)
   }
   await greeted(at.node, 5)
   await at.node.sandboxes.memory.pause(entryOf(at.node))
@@ -132,7 +132,7 @@ test('what it has sent and got is counted on, through a pause, a restart and a c
   clock.advance(30_000)
   // It is known in memory before it is written, and a crash leaves what is written.
   const kept = async () => (await new Ownership(at.engine).list()).map((each) => each.networkBytes)
-  await vi.waitFor(async () => expect(await kept()).toEqual([15]))
+  await expect.poll(() => kept()).toEqual([15])
   const last = await Node.open({ ...at.given, driver: new FakeDriver({ machine, capabilities }) })
   await last.recover()
   await greeted(last, 20)
