@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { type NetworkLogEntry, type NetworkLogPage, networkInForce } from '@sandlot/protocol'
 import { FakeDriver, FakeMachine } from '@sandlot/runtime'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startTestDaemon, type TestDaemon, testDirectories } from '../testing/daemon.ts'
 
 /** What a process inside would do. */
@@ -61,7 +61,7 @@ test('a policy that is set is in force when it is answered, closes what it refus
     policy: { allow: ['other.example'], limits: { connections: 5, bytes: 2 ** 20 } },
     limits: { connections: 5, connectionsPerMinute: 6_000, bytes: 2 ** 20, bytesPerSecond: null },
   })
-  await vi.waitFor(() => expect(connection.destroyed).toBe(true))
+  await expect.poll(() => connection.destroyed).toBe(true)
   expect((await ask(at, id, server.host)).status).toBe('403')
   expect((await at.ask('GET', `/v1/sandboxes/${id}/network`)).json).toMatchObject({
     policy: inForce.policy,
@@ -140,9 +140,10 @@ test('policy, limits and log are there after a pause, a fork and another daemon'
   await at.ask('POST', `/v1/sandboxes/${id}/pause`)
   await at.ask('POST', `/v1/sandboxes/${id}/resume`)
   const check = async (of: string) => {
+    // It is answered once the daemon has its way out again.
+    const { json } = await at.ask('GET', `/v1/sandboxes/${of}/network`)
     expect((await ask(at, of, '127.0.0.1:1')).status).toBe('502')
     expect((await ask(at, of, '127.0.0.1:2')).status).toBe('403')
-    const { json } = await at.ask('GET', `/v1/sandboxes/${of}/network`)
     expect(json).toMatchObject({ policy, limits: { connections: 7 } })
   }
   await check(id)

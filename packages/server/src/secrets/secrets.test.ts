@@ -193,6 +193,8 @@ test('commands see a placeholder, the host the secret, through pause, fork and a
   const key = await placeholderIn(at, id, first.envs)
   expect(key).toMatch(/^sandlot-secret-[0-9a-f]{40}$/)
   const check = async (of: string) => {
+    // It is answered once the daemon has its way out again.
+    await at.ask('GET', `/v1/sandboxes/${of}/network`)
     expect(await ask(at, of, server.host, key)).toContain('200 OK')
     expect(server.seen.at(-1)?.['x-key']).toBe(VALUE)
   }
