@@ -233,7 +233,7 @@ describe('steps of a program', () => {
       let restarted = false
       await startRun(simulation, stepRun(), [task([{ ...first, timeout: 500 }, last], 'mean')])
       await until(`it comes to ${at}`, () => {
-        simulation.clock.advance(100)
+        if (simulation.isIdle) simulation.clock.advance(100)
         return reached.has(at)
       })
       restarted = true
@@ -263,7 +263,7 @@ describe('steps of a program', () => {
     const second = { ...last, name: first.name }
     await startRun(simulation, stepRun(), [task([{ ...first, timeout: 500 }, second], 'mean')])
     await until('the second begins', () => {
-      if (kills === 0) simulation.clock.advance(100)
+      if (kills === 0 && simulation.isIdle) simulation.clock.advance(100)
       return begun.has('work-last')
     })
     two.resolve({})
