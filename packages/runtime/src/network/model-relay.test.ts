@@ -1,5 +1,5 @@
 import { createServer, type RequestListener } from 'node:http'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import type { ModelNews } from './model-relay.ts'
 import { listening, readAll, relayBed } from './testing/relay-bed.ts'
 
@@ -51,7 +51,7 @@ test('a request goes to the model as it is, and its answer back as it comes', as
   expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
   expect(answer).toContain(`/v1/chat?x=1 127.0.0.1:${port} secret`)
   expect(answer).toContain(body)
-  await vi.waitFor(() => expect(model).toEqual([{ state: 'started' }, { state: 'ended' }]))
+  await expect.poll(() => model).toEqual([{ state: 'started' }, { state: 'ended' }])
   // Not a connection that a policy decides on.
   expect(news).toEqual([])
 })
@@ -74,16 +74,18 @@ test('one that is closed answers nobody', async () => {
 test('a call waits until somebody hears of it', async () => {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   let asked = 0
-  const { ask, model } = await modelBed((_, response) => void response.end(`${++asked}`), { ready })
+  const { ask, model, relay } = await modelBed((_, response) => void response.end(`${++asked}`), {
+    ready,
+  })
   const answer = readAll(ask(GET('/v1')))
   const left = ask(GET('/v1'))
   await new Promise((done) => setTimeout(done, 50))
   expect([asked, model]).toEqual([0, []])
   left.destroy()
-  await new Promise((done) => setTimeout(done, 50))
+  await expect.poll(() => relay.connections).toBe(1)
   resolve()
   expect(await answer).toMatch(/1$/)
-  await vi.waitFor(() => expect(model).toEqual([{ state: 'started' }, { state: 'ended' }]))
+  await expect.poll(() => model).toEqual([{ state: 'started' }, { state: 'ended' }])
 })
 
 test('with a model all else is as it was', async () => {
@@ -99,16 +101,14 @@ test.each([429, 500, 503])(
       new RegExp(`^HTTP/1\\.1 ${status} .*busy`, 's'),
     )
     const failed = expect.stringContaining(`the model answered ${status}`)
-    await vi.waitFor(() =>
-      expect(model).toEqual([{ state: 'started' }, { state: 'ended', failed }]),
-    )
+    await expect.poll(() => model).toEqual([{ state: 'started' }, { state: 'ended', failed }])
   },
 )
 
 test.each([400, 401, 404])('an answer %i is the caller’s doing', async (status) => {
   const { ask, model } = await modelBed((_, response) => response.writeHead(status).end())
   expect(await readAll(ask(GET('/v1/chat')))).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
-  await vi.waitFor(() => expect(model).toEqual([{ state: 'started' }, { state: 'ended' }]))
+  await expect.poll(() => model).toEqual([{ state: 'started' }, { state: 'ended' }])
 })
 
 test('one that is not there, or breaks off, has failed', async () => {
@@ -124,7 +124,7 @@ test('one that is not there, or breaks off, has failed', async () => {
     [away, 'be reached'],
   ] as const) {
     const failed = expect.stringContaining(why)
-    await vi.waitFor(() => expect(model[1]).toEqual({ state: 'ended', failed }))
+    await expect.poll(() => model[1]).toEqual({ state: 'ended', failed })
   }
 })
 
@@ -134,5 +134,5 @@ test('a caller that leaves has seen no failure of the model', async () => {
   const inside = ask(GET('/v1'))
   await asked.promise
   inside.destroy()
-  await vi.waitFor(() => expect(model).toEqual([{ state: 'started' }, { state: 'ended' }]))
+  await expect.poll(() => model).toEqual([{ state: 'started' }, { state: 'ended' }])
 })

@@ -15,6 +15,8 @@ export interface MachineNamesOptions {
   readonly resolvPath?: string
   /** Default: those of the machine. */
   readonly servers?: readonly string[]
+  /** How long one is waited for, the first time that it is asked. Default: `NETWORK_LIMITS.nameServerMs`. */
+  readonly serverMs?: number
 }
 
 interface Settings {
@@ -63,7 +65,7 @@ export class MachineNames {
     signal.throwIfAborted()
     // One for each question: it knows the servers of this moment, and can be given up alone.
     const resolver = new Resolver({
-      timeout: NETWORK_LIMITS.nameServerMs,
+      timeout: this.#options.serverMs ?? NETWORK_LIMITS.nameServerMs,
       tries: NETWORK_LIMITS.nameServerTries,
     })
     if (this.#options.servers) resolver.setServers(this.#options.servers)

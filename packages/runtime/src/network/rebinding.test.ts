@@ -21,7 +21,11 @@ test('a name that leads to another address with each answer is dialled where it 
     return [`127.0.0.${answers % 4 < 2 ? 1 : 2}`]
   })
   // What is allowed by its own address stands for any public one: no packet leaves this machine.
-  const names = new MachineNames({ servers: [server.address], hostsPath: '/dev/null' })
+  const names = new MachineNames({
+    ...{ servers: [server.address], hostsPath: '/dev/null' },
+    // No question is repeated because this process, and with it the server, stood still.
+    serverMs: 60_000,
+  })
   const target = `rebound.example:${allowed.port}`
   const bed = relayBed(
     { allow: [target, `127.0.0.1:${allowed.port}`] },
