@@ -16,7 +16,8 @@ async function startRunner(module: string, name = 'default') {
   const args = [join(directory, 'main.mjs'), name, 'f.ts', '100', directory]
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.write(`${JSON.stringify({ k: 'begin', secret: 'SECRET' })}\n`)
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  // Once all that it said has come, too.
+  const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   const frames: RunnerFrame[] = []
   const texts: string[] = []
   let wake = () => {}

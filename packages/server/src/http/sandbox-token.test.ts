@@ -77,7 +77,8 @@ test('over HTTP and the WebSocket it drives its sandbox, and is told what it may
 test('it ends at its time, and open connections with it', async () => {
   await using at = await startTestDaemon()
   const { id } = await at.sandbox()
-  const key = await tokenOf(at, id, 1_500)
+  // Time enough to connect with it.
+  const key = await tokenOf(at, id, 6_000)
   using client = await connect(at, { authorization: `Bearer ${key}` })
   const closed = new Promise((resolve) => client.socket.once('close', (code) => resolve(code)))
   expect(await closed).toBe(1008)

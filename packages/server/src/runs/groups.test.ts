@@ -70,7 +70,7 @@ test('a straggler is cut, a masked member does not vote, a dropped group is not 
     },
     {
       ...{ from: await at.image(), concurrency: 12 },
-      group: { size: 3, need: 2, cut: { after: '500ms' } },
+      group: { size: 3, need: 2, cut: { after: '5s' } },
       policy: { limit: 'mask', episode_error: 'drop-group' },
     },
   )

@@ -26,7 +26,9 @@ test('files that match are artifacts of each episode, however it ended', async (
       return { reward: 1 }
     },
     {
-      ...{ from: await at.image(), timeout: { agent: '1s' } },
+      ...{ from: await at.image() },
+      // Of the one that is late alone, with time enough for what it leaves.
+      each: ({ id }) => (id === 'late' ? { timeout: { agent: '5s' } } : {}),
       artifacts: ['/work/out/**/*.json', '/named', '/nothing/is/*', '/work/out/*.json'],
     },
   )

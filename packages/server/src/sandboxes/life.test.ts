@@ -75,16 +75,24 @@ test('a sandbox that dies alone tells why, to whoever asks for it', async () => 
 })
 
 test('a sandbox ends when nobody used it for its time, and not before', async () => {
-  await using at = await startTestDaemon({ script: () => ({ delayMs: 2_500 }) })
-  const idle = await at.sandbox({ keepWarm: 1_000 })
-  const used = await at.sandbox({ keepWarm: 1_000 })
+  const over = Promise.withResolvers<void>()
+  await using at = await startTestDaemon({
+    script: async () => {
+      await over.promise
+      return {}
+    },
+  })
+  const used = await at.sandbox({ keepWarm: 4_000 })
   const running = at.exec(used.id, 'true')
+  // Its time is over after that of the one that is used would be.
+  const idle = await at.sandbox({ keepWarm: 4_000 })
   const stateOf = async (id: string) =>
     ((await at.ask('GET', `/v1/sandboxes/${id}`)).json as { state: string }).state
   await until(async () => (await stateOf(idle.id)) === 'stopped')
   expect((await at.ask('GET', `/v1/sandboxes/${idle.id}`)).json).toMatchObject({
     ending: { kind: 'expired' },
   })
+  over.resolve()
   expect((await running).status).toBe(200)
   await until(async () => (await stateOf(used.id)) === 'stopped')
 })
