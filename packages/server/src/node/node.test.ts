@@ -99,6 +99,7 @@ test('the time to start a sandbox begins with its turn; until then it waits as f
   const creating = at.node.acquire(at.request())
   await until(() => driver.arrived === 1)
   const patient = at.node.acquire(at.request({ waitMs: 60_000 }))
+  await until(() => at.node.room.used.sandboxes === 2)
   const hurried = at.request({ waitMs: 20 })
   await expect(at.node.acquire(hurried)).rejects.toMatchObject({ code: 'capacity' })
   expect(at.node.room.used.sandboxes).toBe(2)

@@ -104,9 +104,15 @@ test('a template whose memory can not be restored here any more is prepared agai
 })
 
 test('what takes more memory than there is says so, and not that a sandbox is gone', async () => {
-  await using at = await startTestDaemon(server(() => ({ exitCode: 1 })))
+  const begun = Promise.withResolvers<void>()
+  await using at = await startTestDaemon(
+    server(() => {
+      begun.resolve()
+      return { exitCode: 1 }
+    }),
+  )
   const preparing = prepare(at, { start: ['serve'], ready: { command: ['no'] } })
-  await until(() => at.driver.machine.all().some(({ dressed }) => dressed))
+  await begun.promise
   for (const { hostId } of at.driver.machine.all()) at.driver.kill(hostId, 'oom_limit')
   const { error } = await preparing
   expect(error).toMatchObject({ code: 'image_build_failed' })
