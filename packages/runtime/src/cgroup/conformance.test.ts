@@ -176,16 +176,17 @@ async function simulatedV1(): Promise<Hierarchy> {
         await rm(join(directory, name), { force: true })
     }
   }
-  const state = async (leaf: CgroupLeaf, pids: string) => {
-    for (const file of leaf.joinFiles) await writeFile(file, pids)
+  // At once, as the kernel does it: the leaf may be removed as soon as one of them says that nothing lives.
+  const state = (leaf: CgroupLeaf, pids: string) => {
+    for (const file of leaf.joinFiles) writeFileSync(file, pids)
   }
   const plain: ControlIo = { ...kernelIo, write: (path, text) => writeFileSync(path, text) }
   return {
     cgroups: cgroupsV1(mounts, 'p', plain),
     made: async (leaf) => emptyWhenRemoved(leaf, over.signal, () => empty(leaf)),
     join: async (leaf, child) => {
-      await state(leaf, `${child.pid}\n`)
-      child.once('exit', () => void state(leaf, '').then(() => empty(leaf)))
+      state(leaf, `${child.pid}\n`)
+      child.once('exit', () => state(leaf, ''))
     },
     [Symbol.asyncDispose]: async () => {
       over.abort()

@@ -58,6 +58,8 @@ test('of a hierarchy with several controllers a leaf is one thing', async () => 
 test('a process is told from a later one of the same number', async () => {
   const child = spawn('sleep', ['1000'])
   const ended = once(child, 'exit')
+  // A program runs a moment before its arguments are seen.
+  await expect.poll(() => findProcess(child.pid ?? 0)?.command).toBe('sleep 1000')
   const found = findProcess(child.pid ?? 0)
   if (!found) throw new Error('it does not run')
   expect(found).toMatchObject({ parentPid: process.pid, command: 'sleep 1000' })
@@ -134,7 +136,7 @@ test('whoever only reads a log of the runtime is none of its processes', async (
   const log = join(sandboxesDirectory(stateDirectory), newHostId(), 'runsc.log')
   const reader = spawn('tail', ['--follow=name', '--retry', log], { stdio: 'ignore' })
   const ended = once(reader, 'exit')
-  expect(findProcess(reader.pid ?? 0)?.command).toContain(log)
+  await expect.poll(() => findProcess(reader.pid ?? 0)?.command).toContain(log)
   expect(await findLeftovers({ stateDirectory })).toEqual([])
   reader.kill('SIGKILL')
   await ended
