@@ -7,6 +7,7 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { CONTAINED, killContained } from '../process/contained.ts'
 import { run } from '../process/run.ts'
 import { runStreaming } from '../process/run-streaming.ts'
 import { readAptSources, sourcesForSuite } from './apt-sources.ts'
@@ -28,12 +29,6 @@ export interface DebianOptions {
 }
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-
-/** Ends the whole build with the process that started it. */
-const CONTAINED = [
-  ...['--pdeathsig', 'KILL', 'unshare'],
-  ...['--mount', '--pid', '--fork', '--mount-proc', '--kill-child=KILL'],
-]
 
 /** Documents and translations stay out, also of what is installed later; licences stay in. */
 const SLIM = [
@@ -86,6 +81,7 @@ export async function buildDebian(
   const outcome = await runStreaming('setpriv', [...CONTAINED, 'mmdebstrap', ...args], {
     timeoutMs: imageLimits.debianBuildMs,
     signal: context.signal,
+    kill: killContained,
     cwd: context.directory,
     env: { ...options.env, PATH, LC_ALL: 'C.UTF-8', TMPDIR: join(context.directory, 'root') },
     lineBytesMax: imageLimits.logLineBytesMax,

@@ -4,6 +4,8 @@ export interface RunStreamingOptions<T> {
   /** Killed with SIGKILL when it runs for longer. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** Ends it before its time; false where it could not. Default: SIGKILL to the program itself. */
+  readonly kill?: (pid: number) => boolean
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
@@ -29,32 +31,48 @@ export async function runStreaming<T>(
   args: readonly string[],
   options: RunStreamingOptions<T>,
 ): Promise<StreamingOutcome<T>> {
+  const { signal } = options
+  signal.throwIfAborted()
   const child = execa(program, [...args], {
     reject: false,
     buffer: false,
     stdin: 'ignore',
-    timeout: options.timeoutMs,
-    killSignal: 'SIGKILL',
     extendEnv: false,
     env: options.env,
     cwd: options.cwd,
-    cancelSignal: options.signal,
   })
+  let killed = false
+  const kill = () => {
+    const { pid, exitCode, signalCode } = child
+    if (pid === undefined || exitCode !== null || signalCode !== null) return
+    killed = true
+    if (!options.kill?.(pid)) child.kill('SIGKILL')
+  }
+  let timedOut = false
+  const late = setTimeout(() => {
+    timedOut = true
+    kill()
+  }, options.timeoutMs)
+  signal.addEventListener('abort', kill, { once: true })
   const consumed = options.consume(child.stdout).then(
     (value) => ({ value }),
     (error: unknown) => {
       // A program that closed its output is ending by itself, and its exit code says more than a kill would.
-      if (!child.stdout.readableEnded) child.kill('SIGKILL')
+      if (!child.stdout.readableEnded) kill()
       child.stdout.resume()
       return { error }
     },
   )
-  const lines = eachLine(child.stderr, options.lineBytesMax, options.onStderrLine)
+  // What it says of being killed is nobody's news.
+  const onLine = (line: string) => killed || options.onStderrLine(line)
+  const lines = eachLine(child.stderr, options.lineBytesMax, onLine)
   const [result, outcome] = await Promise.all([child, consumed, lines])
-  options.signal.throwIfAborted()
+  clearTimeout(late)
+  signal.removeEventListener('abort', kill)
+  signal.throwIfAborted()
   return {
     exitCode: result.exitCode,
-    timedOut: result.timedOut,
+    timedOut,
     ...(result.failed ? { problem: result.shortMessage ?? 'failed' } : {}),
     consumed: outcome,
   }
@@ -63,7 +81,7 @@ export async function runStreaming<T>(
 async function eachLine(
   chunks: AsyncIterable<Uint8Array>,
   lineBytesMax: number,
-  onLine: (line: string) => void,
+  onLine: (line: string) => unknown,
 ): Promise<void> {
   const decoder = new TextDecoder()
   let rest = ''
