@@ -40,7 +40,7 @@ test('Debian with Python', { timeout: 180_000 }, async () => {
   ).toEqual(image)
 })
 
-test('a build that is aborted leaves no process, mount or file', { timeout: 60_000 }, async () => {
+test('a build that is aborted leaves no process, mount or file', { timeout: 180_000 }, async () => {
   await using directory = await temporaryDirectory()
   await using store = await openImageStore({ directory: directory.path, openBlob: noBlobs })
   const controller = new AbortController()
@@ -60,7 +60,7 @@ test('a build that is aborted leaves no process, mount or file', { timeout: 60_0
   expect(await processesThatMention(directory.path)).toEqual([])
 })
 
-test('a build dies with its daemon, and the next one cleans up', { timeout: 60_000 }, async () => {
+test('a build dies with its daemon, and the next one cleans up', { timeout: 180_000 }, async () => {
   await using directory = await temporaryDirectory()
   const fixture = join(import.meta.dirname, 'fixtures', 'build-debian.ts')
   const daemon = spawn(process.execPath, [fixture, directory.path])
@@ -75,7 +75,9 @@ test('a build dies with its daemon, and the next one cleans up', { timeout: 60_0
   expect(await readdir(join(directory.path, 'tmp'))).toEqual([])
 })
 
-test('a package that does not exist fails with the lines that say so', async () => {
+test('a package that does not exist fails with the lines that say so', {
+  timeout: 180_000,
+}, async () => {
   await using directory = await temporaryDirectory()
   await using store = await openImageStore({ directory: directory.path, openBlob: noBlobs })
   const source: ImageSource = {

@@ -64,7 +64,7 @@ test('trees go in and out as tars', async () => {
   expect(Buffer.from(await got.arrayBuffer()).toString('latin1')).toContain('inside')
 })
 
-test('320 MiB go into storage and out again in constant memory', async () => {
+test('320 MiB go into storage and out again in constant memory', { timeout: 180_000 }, async () => {
   await using directories = await testDirectories()
   await using at = await ChildDaemon.start(directories)
   const size = 320 * MIB
