@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { completeResources, newId } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
+import { createManualClock } from '../coordinator/simulated/clock.ts'
 import { GatedDriver } from '../testing/gated-driver.ts'
 import { openNode } from '../testing/node.ts'
 import { until } from '../testing/until.ts'
@@ -24,6 +25,21 @@ test('asked again, an acquire gives the same sandbox; a release the same ending'
     kind: 'stopped',
     owner: '',
   })
+})
+
+test('the time that it takes to come up is none in which nobody used it', async () => {
+  const clock = createManualClock()
+  const driver = new GatedDriver()
+  await using at = await openNode({ node: { clock, driver } })
+  const open = driver.closeGate('create')
+  const creating = at.node.acquire(at.request({ keepWarmMs: 2_000 }))
+  await until(() => driver.arrived === 1)
+  clock.advance(3_000)
+  open()
+  const { sandbox } = await creating
+  const entry = at.node.sandboxes.entries.get(sandbox)
+  expect(entry?.pastTime(clock.now() + 1_999)).toBeUndefined()
+  expect(entry?.pastTime(clock.now() + 2_000)).toContain('nobody used it')
 })
 
 test('an older owner is refused', async () => {

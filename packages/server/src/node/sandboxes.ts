@@ -192,6 +192,8 @@ export class NodeSandboxes {
       }
       numbers.created(origin, entry.createMs)
       entry.openedAtMs = clock.now()
+      // Nobody could use it while it came up.
+      entry.usedUntil(entry.openedAtMs)
       entry.record = { ...entry.record, meteredFromMs: entry.openedAtMs }
       this.#opened(entry, entry.sandbox as Sandbox)
     } catch (error) {
