@@ -53,19 +53,45 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
   }
 
   const waited = (ms: number) => new Promise<void>((done) => setTimeout(done, ms))
-  const owned = (count: number) =>
-    until('it is there', async () => (await given.daemon.ownedIds()).length === count)
 
-  /** The work of each phase. It says itself when the moment of the kill has come: nobody could miss it who looked. */
+  /**
+   * Begins what passes, and resolves when it is seen under way. It is begun anew where it was over before: whoever looks may stand still
+   * for longer than it takes.
+   */
+  const seenUnderWay = async <T>(
+    begin: () => Promise<T>,
+    look: () => boolean | Promise<boolean>,
+    undo: (done: T) => Promise<unknown>,
+  ): Promise<{ readonly work: Promise<T> }> => {
+    for (;;) {
+      const work = begin()
+      let isOver = false
+      const over = () => {
+        isOver = true
+      }
+      work.then(over, over)
+      const isSeen = await until(
+        'it is under way',
+        async () => ((await look()) ? 'seen' : isOver && 'missed'),
+        { everyMs: OFTEN_MS },
+      )
+      if (isSeen === 'seen') return { work }
+      await undo(await work)
+    }
+  }
+  const startUnderWay = () =>
+    seenUnderWay(
+      () => create({ checkpointable: true }),
+      () => commands().length > 0,
+      (sandbox) => sandbox.stop(),
+    )
+
+  /** The work of each phase. It says itself when the moment of the kill has come. */
   const phases: Record<string, (moment: () => void) => Promise<unknown>> = {
     'a cold create': async (moment) => {
-      const creating = create({ checkpointable: true })
-      creating.catch(() => {})
-      await until('a command of the runtime is under way', () => commands().length > 0, {
-        everyMs: OFTEN_MS,
-      })
+      const { work } = await startUnderWay()
       moment()
-      await stopped(creating)
+      await stopped(work)
     },
     'a checkout': async (moment) => {
       const creating = create()
@@ -97,28 +123,30 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
       await sandbox.stop()
     },
     'a grader': async (moment) => {
-      const name = `graded-${performance.now()}`
-      const run = given.client.rollouts.map([{ id: 'a' }], async () => {}, {
-        ...{ from: given.image, name, concurrency: 1 },
-        grade: { run: ['sh', '-c', 'sleep 2'] },
-      })
-      const graded = run.wait()
-      graded.catch(() => {})
-      await until('it is graded', async () => {
+      const begin = () =>
+        given.client.rollouts
+          .map([{ id: 'a' }], async () => {}, {
+            ...{ from: given.image, name: `graded-${performance.now()}`, concurrency: 1 },
+            grade: { run: ['sh', '-c', 'sleep 2'] },
+          })
+          .wait()
+      const isGraded = async () => {
         const runs = await Array.fromAsync(given.client.rollouts.list())
         return runs.some(({ counts }) => counts.grading > 0)
-      })
+      }
+      const { work } = await seenUnderWay(begin, isGraded, async () => {})
       moment()
-      expect(await graded).toMatchObject([{ outcome: 'graded', reward: 1 }])
+      expect(await work).toMatchObject([{ outcome: 'graded', reward: 1 }])
     },
     'a step of an image': async (moment) => {
-      const step = Image.fromId(given.image).run(`sleep 2; echo ${performance.now()} > /step`)
-      const building = given.client.images
-        .build(step)
-        .catch((error) => expect(error).toMatchObject({ code: 'connection_lost' }))
-      await owned(2)
+      const begin = () =>
+        given.client.images
+          .build(Image.fromId(given.image).run(`sleep 2; echo ${performance.now()} > /step`))
+          .catch((error) => expect(error).toMatchObject({ code: 'connection_lost' }))
+      const isThere = async () => (await given.daemon.ownedIds()).length === 2
+      const { work } = await seenUnderWay(begin, isThere, async () => {})
       moment()
-      await building
+      await work
     },
     'a teardown': async (moment) => {
       const sandboxes = await Promise.all(Array.from({ length: 3 }, () => create()))
@@ -151,25 +179,27 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
 
   test('of the host helper costs no sandbox, and the next start has another one', async () => {
     await using before = await create()
-    end(helpers())
+    const killed = helpers()
+    end(killed)
+    // The daemon has taken note of it by then.
+    await until('it is gone', () => killed.every((pid) => !allProcesses().includes(pid)))
     await using after = await create()
     for (const sandbox of [before, after]) {
       expect((await sandbox.exec('echo alive')).stdout).toBe('alive\n')
     }
-    expect(helpers()).toHaveLength(1)
+    // One that was taken from the pool needs none: who comes in its place does.
+    await until('there is another one', () => helpers().length === 1)
   })
 
   test('of commands of the runtime in flight fails or delays a start, and leaves nothing of it', async () => {
     await using bystander = await create()
     await bystander.files.write('/kept', 'kept')
-    const starting = create({ checkpointable: true }).catch((error) => {
+    const { work } = await startUnderWay()
+    end(commands())
+    const started = await work.catch((error) => {
       expect(error).toMatchObject({ code: 'create_failed', retry: true })
     })
-    await until('a command of the runtime is under way', () => commands().length > 0, {
-      everyMs: OFTEN_MS,
-    })
-    end(commands())
-    await (await starting)?.stop()
+    await started?.stop()
     await stopped(create({ checkpointable: true }))
     await expectInLine(bystander)
   })
