@@ -9,17 +9,33 @@ const SHELLS: Record<string, readonly [string, string, string]> = {
   dropped: ['exit 0', 'exit 9', 'sleep 600'],
 }
 
+/** Resolves when all three members of a group have begun. */
+function membersOnce() {
+  const members = new Set<number>()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return {
+    begins: async (member: number): Promise<void> => {
+      members.add(member)
+      if (members.size === 3) resolve()
+      await promise
+    },
+  }
+}
+
 await story('groups of episodes', { pool: 2 }, (given) => {
   test('one is plain, one waits for nobody, one loses a vote, one is dropped, and nothing is left', async () => {
     const options = {
       ...{ name: 'groups', from: given.image, concurrency: 6 },
       resources: { memory: '256MiB' },
-      group: { size: 3, need: 2, cut: { after: '3s' } },
+      group: { size: 3, need: 2, cut: { after: '10s' } },
       policy: { limit: 'mask', episode_error: 'drop-group' },
     } as const
+    const begun = new Map(Object.keys(SHELLS).map((id) => [id, membersOnce()]))
     const run = given.client.rollouts.map(
       Object.entries(SHELLS).map(([id, shells]) => ({ id, shells })),
       async ({ sandbox, task, member, signal }) => {
+        // No group is cut for a sandbox that comes up late, nor before its slow one works.
+        await begun.get(task.id)?.begins(member)
         const { exitCode } = await sandbox.exec(task.shells[member] ?? 'exit 9', { signal })
         if (exitCode === 7) return { limit: 'turns' }
         if (exitCode === 9) throw new Error('as planned')
