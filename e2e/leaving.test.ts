@@ -23,7 +23,8 @@ await story('what episodes leave', { pool: 2 }, (given) => {
         }
       },
       {
-        ...{ from: given.image, concurrency: 3, timeout: { agent: '3s' } },
+        ...{ from: given.image, concurrency: 3 },
+        each: ({ id }) => (id === 'late' ? { timeout: { agent: '10s' } } : {}),
         resources: { memory: '256MiB', disk: '48MiB' },
         grade: { run: 'grep -q good /work/out/deep/state.txt', in: 'world' },
         ...{ artifacts: ['/work/out/**/*.txt'], keep: 'on-failure' },
