@@ -12,6 +12,8 @@ import { story } from './harness/story.ts'
 import { until } from './harness/until.ts'
 
 const execute = promisify(execFile)
+/** No server that asks for any free port is given this one. */
+const NOBODYS_URL = 'http://127.0.0.1:61999'
 const top = fileURLToPath(new URL('..', import.meta.url))
 
 await story('the command line', { pool: 1 }, (given) => {
@@ -97,7 +99,10 @@ await story('the command line', { pool: 1 }, (given) => {
       },
       { from: given.image, name: 'cli-run', concurrency: 2 },
     )
-    await until('one is done', async () => (await run.view()).counts.done === 1)
+    await until('one is done, and one runs', async () => {
+      const { done, running } = (await run.view()).counts
+      return done === 1 && running === 1
+    })
     const listed = await sandlot(['runs', 'list'])
     expect(listed.stdout).toMatch(/cli-run\s+running\s+1\/2\s+1\s+graded 1/)
     expect((await sandlot(['runs', 'show', 'cli-run'])).stdout).toMatch(/graded 1/)
@@ -144,7 +149,7 @@ await story('the command line', { pool: 1 }, (given) => {
       expect(end.stderr).toMatch(/error: .*(\n.*)*sandlot help/)
     }
     const away = await runCommand(['ps'], {
-      environment: { SANDLOT_URL: 'http://127.0.0.1:60999', SANDLOT_API_KEY: 'none' },
+      environment: { SANDLOT_URL: NOBODYS_URL, SANDLOT_API_KEY: 'none' },
     })
     expectFailure(away, 1, /unreachable/)
     const wrong = { ...given.daemon.environment, SANDLOT_API_KEY: 'none' }
@@ -202,7 +207,8 @@ await story('the command line', { pool: 1 }, (given) => {
       const daemon = startCommand(['serve', '--port', '0', '--pool', '0'], environment)
       const lines: string[] = []
       createInterface({ input: daemon.stderr }).on('line', (line) => lines.push(line))
-      const exited = once(daemon, 'exit')
+      // All that it said has been read by then.
+      const closed = once(daemon, 'close')
       const announced = join(directory, 'run/daemon.json')
       const said = await until('it serves', async () =>
         JSON.parse(await readFile(announced, 'utf8').catch(() => 'null')),
@@ -211,7 +217,7 @@ await story('the command line', { pool: 1 }, (given) => {
       expect((await fetch(`${url}/healthz`)).status).toBe(200)
       expect(await runCommand(['ps'], { environment })).toMatchObject({ code: 0 })
       daemon.kill('SIGTERM')
-      expect((await exited)[0]).toBe(0)
+      expect((await closed)[0]).toBe(0)
       expect(lines.join('\n')).toMatch(/draining/)
       await expect(readFile(announced)).rejects.toThrow('ENOENT')
       expectFailure(await runCommand(['ps'], { environment }), 1, /sandlot serve/)
