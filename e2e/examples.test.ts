@@ -11,6 +11,17 @@ import { story } from './harness/story.ts'
 
 const examples = fileURLToPath(new URL('../examples', import.meta.url))
 
+/** For Node.js: a Ctrl-C as soon as this is printed, whoever reads it late. */
+function interruptedAt(start: string): readonly string[] {
+  const program = `const write = process.stdout.write.bind(process.stdout)
+process.stdout.write = (text, ...more) => {
+  const written = write(text, ...more)
+  if (String(text).startsWith(${JSON.stringify(start)})) process.kill(process.pid, 'SIGINT')
+  return written
+}`
+  return ['--import', `data:text/javascript,${encodeURIComponent(program)}`]
+}
+
 await story('the examples', { pool: 2 }, (given) => {
   let folder = ''
   beforeAll(async () => {
@@ -18,27 +29,24 @@ await story('the examples', { pool: 2 }, (given) => {
   })
   afterAll(async () => await rm(folder, { recursive: true, force: true }))
 
-  const start = (name: string): ChildProcessByStdio<null, Readable, null> => {
+  const start = (
+    name: string,
+    argv: readonly string[],
+  ): ChildProcessByStdio<null, Readable, null> => {
     const { runDirectory } = given.daemon
-    return spawn(process.execPath, [join(examples, name)], {
+    return spawn(process.execPath, [...argv, join(examples, name)], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, SANDLOT_RUN_DIRECTORY: runDirectory, TMPDIR: folder },
     })
   }
 
-  /** All that it prints; at the line that `interrupts` says it gets a Ctrl-C. */
-  const linesOf = async (
-    name: string,
-    interrupts: (line: string) => boolean = () => false,
-  ): Promise<{ readonly lines: readonly string[]; readonly code: number | null }> => {
-    const child = start(name)
+  /** All that it prints. */
+  const linesOf = async (name: string, argv: readonly string[] = []) => {
+    const child = start(name, argv)
     const closed = once(child, 'close')
     const lines: string[] = []
-    createInterface(child.stdout).on('line', (line) => {
-      lines.push(line)
-      if (interrupts(line)) child.kill('SIGINT')
-    })
-    const [code] = await closed
+    createInterface(child.stdout).on('line', (line) => lines.push(line))
+    const [code] = (await closed) as [number | null]
     return { lines, code }
   }
 
@@ -101,7 +109,7 @@ await story('the examples', { pool: 2 }, (given) => {
   })
 
   test('resume.ts goes on where Ctrl-C ended it', async () => {
-    const first = await linesOf('resume.ts', (line) => line.startsWith('10:'))
+    const first = await linesOf('resume.ts', interruptedAt('10:'))
     expect(first.code).toBe(null)
     const checkpoint = join(folder, 'sandlot-resume.json')
     const { handled } = JSON.parse(await readFile(checkpoint, 'utf8'))

@@ -21,7 +21,7 @@ await echo.write('said to its stdin\n')
 await echo.closeStdin()
 for await (const { text } of echo) process.stdout.write(text)
 
-const slow = await sandbox.exec('echo so far; sleep 60', { timeout: '1s' })
+const slow = await sandbox.exec('echo so far; sleep 60', { timeout: '5s' })
 console.log({ timedOut: slow.timedOut, stdout: slow.stdout })
 
 const folder = await mkdtemp(join(tmpdir(), 'sandlot-example-'))
