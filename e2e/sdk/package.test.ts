@@ -64,7 +64,7 @@ test('runs a script, and lets it end', async () => {
   const { stdout } = await run(node, ['script.js', join(daemon.directory, 'root.tar')], {
     cwd: folder,
     env: { ...process.env, SANDLOT_URL: daemon.url, SANDLOT_API_KEY: daemon.apiKey },
-    timeout: 30_000,
+    timeout: 120_000,
   })
   expect(JSON.parse(stdout)).toEqual({
     stdout: 'text',
