@@ -50,7 +50,9 @@ test(`keeps every acknowledged record over ${ROUNDS} SIGKILLs, without gap or do
 })
 
 test('refuses a directory that another live process has, names it, and takes it over once that is dead', async () => {
-  const { child } = await startWriter()
+  const { child, lines } = await startWriter()
+  // It is open before it has written anything.
+  await lines[Symbol.asyncIterator]().next()
   const details = await expectCode(openSqliteEngine({ directory }), 'directory_locked')
   expect(details).toEqual({ pid: child.pid })
   await expect(openSqliteEngine({ directory })).rejects.toThrow(`process ${child.pid} has`)
