@@ -82,7 +82,7 @@ test('cargo keeps to the cache, and to the user’s own configuration', async ()
 test('two at once build once', async () => {
   await using directory = await temporaryDirectory()
   const machine = await withSources(directory.path)
-  await machine.program('cargo', `sleep 0.2; ${BUILDS}`)
+  await machine.program('cargo', `${machine.untilReported('waiting')}; ${BUILDS}`)
   const [one, other] = await Promise.all([ensure(machine), ensure(machine)])
   expect(one).toEqual(other)
   expect(await machine.calls()).toHaveLength(1)

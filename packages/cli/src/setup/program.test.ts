@@ -1,11 +1,18 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryDirectory } from '@sandlot/testkit'
-import { expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { isAlive } from '../testing/is-alive.ts'
 import { findProgram, runProgram } from './program.ts'
 
 const SOON = { timeoutMs: 30_000 }
+
+afterEach(() => void vi.useRealTimers())
+
+/** From here on time passes by `vi.advanceTimersByTime` alone: programs have as much of it as they need. */
+function holdTime() {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+}
 
 function shell(script: string, options: Partial<Parameters<typeof runProgram>[2]> = {}) {
   return runProgram('/bin/sh', ['-c', script], { ...SOON, ...options })
@@ -48,10 +55,15 @@ test('it gets the given variables and a working directory', async () => {
 
 test('one that is late ends with all that it started', async () => {
   const pids: number[] = []
+  holdTime()
   const end = await shell('sleep 1000 & echo $!; wait', {
     timeoutMs: 200,
-    onLine: (line) => pids.push(Number(line)),
+    onLine: (line) => {
+      pids.push(Number(line))
+      vi.advanceTimersByTime(200)
+    },
   })
+  vi.useRealTimers()
   expect(end.ok).toBe(false)
   expect(end.output).toContain('ended after')
   await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([false]), { timeout: 20_000 })
@@ -75,6 +87,7 @@ test('an abort ends it with all that it started, and throws its reason', async (
 test('it is told to end as was asked, and killed when it does not', async () => {
   const controller = new AbortController()
   const lines: string[] = []
+  holdTime()
   const running = shell(
     'trap "echo told" INT; echo ready; while :; do sleep 1000 & wait $!; done',
     {
@@ -83,6 +96,7 @@ test('it is told to end as was asked, and killed when it does not', async () => 
       onLine: (line) => {
         lines.push(line)
         if (line === 'ready') controller.abort(new Error('enough'))
+        else vi.advanceTimersByTime(200)
       },
     },
   )

@@ -173,7 +173,7 @@ test('what Go had downloaded is kept for the next try when a build breaks off', 
 test('two at once build once', async () => {
   await using directory = await temporaryDirectory()
   const machine = await fakeMachine(directory.path)
-  await machine.program('go', `sleep 0.2; ${goScript(GO)}`)
+  await machine.program('go', `${machine.untilReported('waiting')}; ${goScript(GO)}`)
   const [one, other] = await Promise.all([ensure(machine), ensure(machine)])
   expect(one).toBe(other)
   expect(await machine.calls()).toHaveLength(1)

@@ -1,5 +1,5 @@
 /** A machine of fake programs for the set-up's tests: executables that note how they were called. */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Place } from '../config.ts'
@@ -13,6 +13,8 @@ export interface FakeMachine {
   readonly step: Step
   /** Puts a program in place: a shell script, which has the machine's real tools at hand. Returns its path. */
   program(name: string, script: string): Promise<string>
+  /** For a script: waits until a line was reported that begins with this word. */
+  untilReported(word: string): string
   /** Command lines of the fake programs, in the order in which they were started. */
   calls(): Promise<readonly string[]>
 }
@@ -24,6 +26,7 @@ export async function fakeMachine(
   const bin = join(directory, 'bin')
   const log = join(directory, 'calls')
   const reported: string[] = []
+  const markOf = (word: string) => join(directory, `reported-${encodeURIComponent(word)}`)
   await mkdir(bin)
   appendFileSync(log, '')
   return {
@@ -38,7 +41,13 @@ export async function fakeMachine(
       ...over,
     },
     reported,
-    step: { report: (line) => void reported.push(line) },
+    step: {
+      report(line) {
+        reported.push(line)
+        writeFileSync(markOf(line.split(' ')[0] ?? ''), '')
+      },
+    },
+    untilReported: (word) => `until [ -e '${markOf(word)}' ]; do sleep 0.02; done`,
     async program(name, script) {
       const path = join(bin, name)
       await writeFile(path, `#!/bin/sh\necho "${name} $*" >>'${log}'\n${script}\n`)
