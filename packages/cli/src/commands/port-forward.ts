@@ -24,7 +24,11 @@ export async function portForwardCommand(id: string, given: readonly string[]): 
   await using client = new Sandlot()
   using interrupted = interruption()
   const { signal } = interrupted
-  const sandbox = await client.sandboxes.get(id)
+  // Also of an interruption that comes while it begins to listen.
+  const stopped = new Promise<undefined>((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
+  const sandbox = await client.sandboxes.get(id, { signal })
   const over = Promise.withResolvers<SandlotError>()
   await using servers = new AsyncDisposableStack()
   for (const forward of forwards) {
@@ -33,9 +37,6 @@ export async function portForwardCommand(id: string, given: readonly string[]): 
     )
     servers.defer(() => close(server))
   }
-  const stopped = new Promise<undefined>((resolve) => {
-    signal.addEventListener('abort', () => resolve(undefined), { once: true })
-  })
   const error = await Promise.race([stopped, over.promise])
   if (error) throw error
   return 0
@@ -92,6 +93,7 @@ async function carry(
   const left = new AbortController()
   socket.on('error', () => socket.destroy())
   socket.once('close', () => left.abort(new Error('its client left')))
+  if (signal.aborted) return void socket.destroy()
   const end = () => socket.destroy()
   signal.addEventListener('abort', end, { once: true })
   socket.once('close', () => signal.removeEventListener('abort', end))
