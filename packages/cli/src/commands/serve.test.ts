@@ -98,6 +98,9 @@ test('a data directory that another daemon has is told, with which one', async (
   expect(code).toBe(2)
   expect(stderr).toContain(`process ${first.child.pid} has the data directory`)
   expect(stderr).toMatch(/hint: +Stop process/)
+  // What still serves may write while its directory is removed.
+  first.child.stdin?.end()
+  await first.ended
 })
 
 test('a data directory that can’t be made is told', async () => {
