@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Image } from '@sandlot/runtime'
-import { bareImage, findLeaks, linkTestImages, pythonImage } from '@sandlot/testkit'
+import { bareImage, findLeaks, linkTestImages, ownPort, pythonImage } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import { onMachine } from './internet/internet.ts'
 import { limitGroup } from './machine-memory.ts'
@@ -122,7 +122,7 @@ export class RealDaemon {
 
   /** Starts it, or starts it again on the same directories and the same port. */
   async start(): Promise<void> {
-    const port = this.url === '' ? '0' : new URL(this.url).port
+    const port = this.url === '' ? String(await ownPort()) : new URL(this.url).port
     const { pool = 2, poolMax = pool, environment, networkNamespace } = this.#options
     const argv = [
       ...[

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FakeDriver, type FakeScript } from '@sandlot/runtime'
 import { type Daemon, type DaemonInput, startDaemon } from '@sandlot/server'
+import { ownPort } from '@sandlot/testkit'
 import { Image, type ImageView, Sandlot } from 'sandlot'
 
 export interface FakeDaemon extends AsyncDisposable {
@@ -46,7 +47,7 @@ export async function startFakeDaemon(options: FakeDaemonOptions = {}): Promise<
       logLevel: 'silent',
       ...options.daemon,
     })
-  let daemon: Daemon = await start(0)
+  let daemon: Daemon = await start(await ownPort())
   let image: Promise<ImageView> | undefined
   const client = () => {
     const made = new Sandlot({ url: daemon.url, apiKey: daemon.apiKey })
@@ -102,7 +103,7 @@ function smallTar(): Uint8Array {
 
 /** Resolves when the condition holds; fails when it doesn't for long. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + 20_000
+  const deadlineMs = performance.now() + 60_000
   while (!(await condition())) {
     if (performance.now() > deadlineMs) throw new Error(`still not: ${condition}`)
     await new Promise((resolve) => setTimeout(resolve, 5))

@@ -7,3 +7,6 @@ export const cacheDirectory = join(
   process.env.XDG_CACHE_HOME || join(homedir(), '.cache'),
   'sandlot',
 )
+
+/** Another one in each test process that runs at the same time. */
+export const workerNumber = Number(process.env.VITEST_POOL_ID ?? 0)

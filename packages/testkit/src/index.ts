@@ -7,6 +7,7 @@ export { MemoryBlobs } from './memory-blobs.ts'
 export { type OciLayoutInput, ociLayout } from './oci-layout.ts'
 export { OciRegistry, type OciRegistryImage } from './oci-registry.ts'
 export { type OrphanPlan, orphanSandboxes } from './orphan-sandboxes.ts'
+export { ownPort } from './own-port.ts'
 export { type TarMember, tarArchive, tarMember } from './tar-archive.ts'
 export { temporaryDirectory } from './temporary-directory.ts'
 export {
