@@ -1,6 +1,10 @@
-import { access, chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { access, chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ownPort } from '@sandlot/testkit'
 import { Sandlot } from 'sandlot'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startFakeDaemon, until } from './fake-daemon.ts'
@@ -43,7 +47,8 @@ describe('the daemon of this machine', () => {
     await using joined = await Sandlot.local()
     const before = await joined.endpoint()
     const from = await joined.images.get((await daemon.image()).id)
-    await daemon.restart(async () => await rm(join(daemon.directory, 'data/key')), { port: 0 })
+    const port = await ownPort()
+    await daemon.restart(async () => await rm(join(daemon.directory, 'data/key')), { port })
     expect(daemon.url).not.toBe(before.url)
     expect(daemon.apiKey).not.toBe(before.apiKey)
     expect(await Array.fromAsync(joined.sandboxes.list())).toEqual([])
@@ -51,6 +56,22 @@ describe('the daemon of this machine', () => {
     // Over its streams, too.
     await using sandbox = await joined.sandboxes.create({ from })
     expect((await sandbox.exec(['true'])).exitCode).toBe(0)
+  })
+
+  test('is joined where it answers late, and none is started beside it', async () => {
+    await binary('exit 1')
+    const late = createServer((_, response) => void setTimeout(() => response.end(), 2_200))
+    await once(late.listen(0, '127.0.0.1'), 'listening')
+    const url = `http://127.0.0.1:${(late.address() as AddressInfo).port}`
+    await mkdir(join(folder, 'run'))
+    await writeFile(join(folder, 'key'), 'sk_late')
+    const said = JSON.stringify({ url, dataDirectory: folder })
+    await writeFile(join(folder, 'run/daemon.json'), said)
+    await using joined = await Sandlot.local()
+    expect(await joined.endpoint()).toEqual({ url, apiKey: 'sk_late' })
+    await expect(access(join(folder, 'started'))).rejects.toThrow()
+    late.closeAllConnections()
+    late.close()
   })
 
   test('shows its key to nobody else', async () => {

@@ -41,7 +41,8 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-const ANSWER_MS = 2_000
+/** One that lives is late where its machine is busy, and is not to be taken for dead. */
+const ANSWER_MS = 10_000
 
 /**
  * Says where the daemon is, so that CLI and SDK find it, and says it again when what was said is deleted: a tidied /run must not

@@ -19,7 +19,8 @@ export interface LocalDaemon {
   readonly stop: () => Promise<void>
 }
 
-const ANSWER_MS = 2_000
+/** Where none is left the answer is a refusal, at once: only one that lives, on a machine that is busy, is late. */
+const ANSWER_MS = 10_000
 
 /** The daemon that this process has started, however many clients use it. */
 let own: OwnDaemon | undefined
