@@ -8,6 +8,12 @@ beforeAll(async () => {
 })
 afterAll(async () => daemon[Symbol.asyncDispose]())
 
+/** Workers that are connected, of all runs. */
+async function workersOf({ url }: FakeDaemon): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text()
+  return Number(/^sandlot_workers (\d+)$/m.exec(metrics)?.[1])
+}
+
 const tasksOf = (count: number) => Array.from({ length: count }, (_, n) => ({ id: `t${n}`, n }))
 
 describe('a process that attaches to a run', () => {
@@ -29,7 +35,8 @@ describe('a process that attaches to a run', () => {
     const second = await daemon
       .client()
       .rollouts.attach('shared', episodeOf('second'), { concurrency: 4 })
-    // Before, the first would take all places of the run, and leave none for the second.
+    // Before both are connected, the first would take all places of the run, and leave none for the second.
+    await until(async () => (await workersOf(daemon)) === 2)
     await run.putMany(tasksOf(20))
     await run.close()
     const [rows, same] = await Promise.all([run.wait(), second.wait()])

@@ -91,14 +91,18 @@ test('what it throws is what the caller gets, and nothing of it is kept', async 
 test('one that waits while another’s fails has its own turn', async () => {
   await using daemon = await startFakeDaemon()
   const { id: from } = await daemon.image()
+  const begun = Promise.withResolvers<void>()
   const waiting = Promise.withResolvers<void>()
   const run = async () => {
+    begun.resolve()
     await waiting.promise
     throw new Error('mine alone')
   }
   const { ran, step } = writing('shared')
   const first = daemon.client().prepare({ from, setup: [{ key: 'shared', run }] })
   first.catch(() => {})
+  // Whose request comes first, runs.
+  await Promise.race([begun.promise, first])
   const second = daemon.client().prepare({
     ...{ from, setup: [step] },
     onLog: () => waiting.resolve(),

@@ -237,6 +237,8 @@ describe('a streaming command', () => {
     })()
     await expect(reading).rejects.toThrow('seen enough')
     await expect(bySignal.result).rejects.toThrow('seen enough')
+    // Whoever reads it is told at once, and does not wait until it is dead.
+    await until(async () => (await sandbox.execs()).every((each) => !each.running))
     {
       await using execution = sandbox.exec(['hang'], { stream: true })
       execution.id satisfies string
