@@ -23,7 +23,7 @@ const NAME = 'daemon.json'
  */
 export async function checkRunDirectory(runDirectory: string): Promise<void> {
   const other = await readAnnouncement(runDirectory)
-  if (other === undefined || !(await answers(other.url))) return
+  if (other === undefined || !(await answers(other))) return
   const message = `process ${other.pid} has the run directory ${runDirectory}, for the data directory ${other.dataDirectory}`
   throw new SandlotError('invalid_request', message, {
     hint: `Stop process ${other.pid}, or give this daemon a --run-directory of its own.`,
@@ -31,10 +31,12 @@ export async function checkRunDirectory(runDirectory: string): Promise<void> {
 }
 
 /** What is left of a killed daemon answers nothing. */
-async function answers(url: string): Promise<boolean> {
+async function answers({ url, pid }: Announcement): Promise<boolean> {
   try {
     return (await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })).ok
   } catch (error) {
+    // Somebody has its port, who may be busy.
+    if ((error as Error).name === 'TimeoutError') return isRunning(pid)
     // A certificate that this process doesn't trust is shown by one who lives.
     const { code = '' } = ((error as Error).cause ?? {}) as { code?: string }
     return /CERT|TLS|SSL|VERIFY/.test(code)
@@ -43,6 +45,15 @@ async function answers(url: string): Promise<boolean> {
 
 /** One that lives is late where its machine is busy, and is not to be taken for dead. */
 const ANSWER_MS = 10_000
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // One of another user is there too.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
 
 /**
  * Says where the daemon is, so that CLI and SDK find it, and says it again when what was said is deleted: a tidied /run must not
