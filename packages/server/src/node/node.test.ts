@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { completeResources, newId } from '@sandlot/protocol'
 import { expect, test } from 'vitest'
 import { createManualClock } from '../coordinator/simulated/clock.ts'
+import { SERVER_LIMITS } from '../limits.ts'
 import { GatedDriver } from '../testing/gated-driver.ts'
 import { openNode } from '../testing/node.ts'
 import { until } from '../testing/until.ts'
@@ -237,27 +238,36 @@ test('the next node finds what is wanted, and ends what nobody owns', async () =
 test('the pool refills behind what is taken, and rests after failures', async () => {
   let starts = 0
   let fail = false
+  const clock = createManualClock()
   await using at = await openNode({
     onStart: () => {
       starts += 1
       return fail ? 'fail' : undefined
     },
-    node: { pool: { min: 2, max: 8, idleMs: 600_000 } },
+    node: { clock, pool: { min: 2, max: 8, idleMs: 600_000 } },
   })
   at.node.pool.fill()
   await until(() => at.node.pool.numbers.ready === 2)
   expect((await at.node.acquire(at.request())).origin).toBe('pool')
+  clock.advance(SERVER_LIMITS.refillDelayMs)
   await until(() => at.node.pool.numbers.ready === 2)
   expect(starts).toBe(3)
 
   fail = true
   const [blank] = at.driver.machine.all().filter(({ dressed }) => !dressed)
   at.driver.kill(blank?.hostId ?? '', 'lost')
-  await until(() => at.node.pool.numbers.failures >= 2)
-  const before = starts
-  // It rests for half a second now, however often it is looked at.
-  for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve))
-  expect(starts - before).toBeLessThanOrEqual(1)
+  await until(() => at.node.pool.numbers.failures === 1)
+  clock.advance(SERVER_LIMITS.refillWaitMs)
+  await until(() => at.node.pool.numbers.failures === 2)
+  expect(starts).toBe(4)
+  // It rests twice as long now, however often it is looked at.
+  clock.advance(SERVER_LIMITS.refillWaitMs)
+  for (let i = 0; i < 50; i++) {
+    at.node.pool.look()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(starts).toBe(4)
   fail = false
+  clock.advance(SERVER_LIMITS.refillWaitMs)
   await until(() => at.node.pool.numbers.ready === 2)
 })

@@ -13,4 +13,4 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
 }
 
 const TURNS = 1_000
-const GIVE_UP_MS = 30_000
+const GIVE_UP_MS = 50_000
