@@ -21,9 +21,12 @@ const NAME = 'daemon.json'
  * Refuses a run directory in which another daemon answers: its clients would find this one, and after its end none.
  * @throws SandlotError `invalid_request`
  */
-export async function checkRunDirectory(runDirectory: string): Promise<void> {
+export async function checkRunDirectory(
+  runDirectory: string,
+  answerMs: number = ANSWER_MS,
+): Promise<void> {
   const other = await readAnnouncement(runDirectory)
-  if (other === undefined || !(await answers(other))) return
+  if (other === undefined || !(await answers(other, answerMs))) return
   const message = `process ${other.pid} has the run directory ${runDirectory}, for the data directory ${other.dataDirectory}`
   throw new SandlotError('invalid_request', message, {
     hint: `Stop process ${other.pid}, or give this daemon a --run-directory of its own.`,
@@ -31,9 +34,9 @@ export async function checkRunDirectory(runDirectory: string): Promise<void> {
 }
 
 /** What is left of a killed daemon answers nothing. */
-async function answers({ url, pid }: Announcement): Promise<boolean> {
+async function answers({ url, pid }: Announcement, answerMs: number): Promise<boolean> {
   try {
-    return (await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })).ok
+    return (await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(answerMs) })).ok
   } catch (error) {
     // Somebody has its port, who may be busy.
     if ((error as Error).name === 'TimeoutError') return isRunning(pid)
