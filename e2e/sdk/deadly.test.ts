@@ -23,5 +23,9 @@ test('of an episode that ends its process at once it is known that it began', as
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
   const run = await daemon.client().rollouts.get('deadly')
   // So that it counts among the three processes that an episode may end.
-  await until(async () => (await run.episode('deadly')).progress[0]?.phase === 'agent')
+  await until(async () => {
+    const { progress, attempts } = await run.episode('deadly')
+    // Ten seconds later its lease has lapsed.
+    return progress[0]?.phase === 'agent' || (attempts[0]?.phases.agentMs ?? 0) > 0
+  })
 })
