@@ -56,6 +56,7 @@ export class Runner {
     const late = Promise.withResolvers<never>()
     const abort = () => late.reject(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
+    if (signal.aborted) abort()
     try {
       await Promise.race([this.#loaded.promise, late.promise])
     } catch (error) {

@@ -12,6 +12,13 @@ import type { Lent } from './lend.ts'
 import { metLimits, watchLimits } from './met-limits.ts'
 import type { NodeExecEnd, NodeExecRequest, NodeWait } from './port.ts'
 
+interface HowRun {
+  /** The agent remembers it after its end, so that asking again finds it. */
+  readonly keep: boolean
+  /** Aborted: it is not begun any more. What has begun goes on. */
+  readonly unless?: AbortSignal
+}
+
 /**
  * Runs commands to their end, each id at most once. The command lives in the agent: whoever asks again, also after a restart, waits
  * for the same one, as long as the agent remembers it.
@@ -20,12 +27,11 @@ export class Commands {
   readonly #underWay = new Map<string, Promise<NodeExecEnd>>()
   readonly #kept = new Map<string, Kept[]>()
 
-  /** `keep`: the agent remembers it after its end, so that asking again finds it. */
-  run(lent: Lent, request: NodeExecRequest, keep: boolean): Promise<NodeExecEnd> {
+  run(lent: Lent, request: NodeExecRequest, how: HowRun): Promise<NodeExecEnd> {
     const name = `${lent.id}/${request.exec}`
     const before = this.#underWay.get(name)
     if (before) return before
-    const running = this.#run(lent, request, keep).finally(() => this.#underWay.delete(name))
+    const running = this.#run(lent, request, how).finally(() => this.#underWay.delete(name))
     this.#underWay.set(name, running)
     return running
   }
@@ -56,11 +62,12 @@ export class Commands {
     }
   }
 
-  async #run(lent: Lent, request: NodeExecRequest, keep: boolean): Promise<NodeExecEnd> {
+  async #run(lent: Lent, request: NodeExecRequest, { keep, unless }: HowRun): Promise<NodeExecEnd> {
     const { exec } = request
     let end: NodeExecEnd
     try {
       const met = await watchLimits(lent)
+      unless?.throwIfAborted()
       const outcome = await lent.guest.exec.run({ ...execSpec(lent, request), keep })
       end = { ...endOf(exec, outcome, outcome.stdout, outcome.stderr), limits: await met(outcome) }
     } catch (error) {

@@ -259,6 +259,6 @@ export class Node implements NodePort {
     using lent = await this.sandboxes.lend(sandbox)
     const entry = this.sandboxes.entries.get(sandbox)
     const seen = image === undefined ? {} : await seenIn(this.#parts.images, image, entry)
-    return await this.commands.run({ ...lent, ...seen }, request, true)
+    return await this.commands.run({ ...lent, ...seen }, request, { keep: true })
   }
 }

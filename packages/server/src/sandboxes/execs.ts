@@ -79,7 +79,7 @@ async function run(
   const { body, params } = call
   // The lending ends with the command, also when its client left before.
   return await withSandbox(node, { ...call, signal: NEVER }, async (lent) => {
-    // Without a key nobody can come back for the result.
+    // Without a key nobody can come back for the result: what has not begun stays so, and what has is killed.
     const onGone = () => void lent.guest.exec.kill(exec, 9).catch(() => {})
     if (!keep) call.signal.addEventListener('abort', onGone, { once: true })
     try {
@@ -95,7 +95,8 @@ async function run(
           ? {}
           : { stdin: Buffer.from(body.stdinBase64, 'base64') }),
       }
-      return answerOf(await node.commands.run(lent, request, keep))
+      const how = keep ? { keep } : { keep, unless: call.signal }
+      return answerOf(await node.commands.run(lent, request, how))
     } finally {
       call.signal.removeEventListener('abort', onGone)
     }
