@@ -47,13 +47,17 @@ await story('left alone', { pool: 0 }, (given) => {
   test.concurrent('a sandbox that nobody uses ends after its time; one in use does not', async () => {
     const create = (options: object) =>
       given.client.sandboxes.create({ from: given.image, ...options })
-    const [unused, used, mortal, young] = await Promise.all([
+    const inUse = async () => {
+      const used = await create({ keepWarm: '10s' })
+      // Whatever holds up the others.
+      return { used, using: used.exec('sleep 15; echo used') }
+    }
+    const [unused, { used, using }, mortal, young] = await Promise.all([
       create({ keepWarm: '2s' }),
-      create({ keepWarm: '2s' }),
+      inUse(),
       create({ lifetime: '3s' }),
       create({}),
     ])
-    const using = used.exec('sleep 6; echo used')
     const dying = mortal.exec('sleep 1000').catch((error) => error)
     await until('it is over', async () => (await unused.view()).state === 'stopped')
     expect((await unused.view()).ending).toMatchObject({ kind: 'expired' })
@@ -71,7 +75,7 @@ await story('left alone', { pool: 0 }, (given) => {
       const daemon = await RealDaemon.start({ pool: 2 })
       try {
         const client = daemon.client()
-        const sandbox = await client.sandboxes.create({ from: given.image, keepWarm: '3s' })
+        const sandbox = await client.sandboxes.create({ from: given.image, keepWarm: '10s' })
         const busy = sandbox.exec('while :; do :; done').catch((error) => error)
         await until('the pool is full', async () => (await daemon.hostIds()).length >= 3)
         await daemon.kill()

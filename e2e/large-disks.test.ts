@@ -123,7 +123,7 @@ await story('disks larger than the memory', { pool: 1 }, (given) => {
     const write = 'head -c 300000000 /dev/zero > /big; echo end >> /big'
     const kept = await create()
     await kept.exec(write)
-    const brief = await create({ keepWarm: '3s' })
+    const brief = await create({ keepWarm: '10s' })
     await brief.exec(write)
     expect(held()).toHaveLength(4)
     await given.daemon.kill()
