@@ -21,7 +21,7 @@ await story('episodes that are functions', { pool: 2 }, (given) => {
   const options = (name: string): FunctionRunOptions<EpisodeTask> => ({
     ...{ name, from: given.image, concurrency: 4, grade: { run: grader() } },
     retry: { model: 0, infra: 0 },
-    timeout: { agent: '20s' },
+    timeout: { agent: '2m' },
   })
   const tasks = (...ids: string[]): EpisodeTask[] => ids.map((id) => ({ id }))
   const rowsOf = async (run: Run) =>
@@ -113,8 +113,8 @@ await story('episodes that are functions', { pool: 2 }, (given) => {
   test('the command line starts it, and may be killed: nothing is lost, and its episodes go on', async () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'tasks.jsonl')
-    const slow = Array.from({ length: 6 }, (_, n) => `slow-${n}`)
-    const lines = [...slow.map((id) => ({ id })), { id: 'never', sandlot: { quarantine: 'no' } }]
+    const long = Array.from({ length: 6 }, (_, n) => `long-${n}`)
+    const lines = [...long.map((id) => ({ id })), { id: 'never', sandlot: { quarantine: 'no' } }]
     await writeFile(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
     const module = fileURLToPath(url)
     const argv = ['runs', 'start', file, '--from', given.image, '--name', 'killed', '--watch']
@@ -132,8 +132,8 @@ await story('episodes that are functions', { pool: 2 }, (given) => {
     const rows = await rowsOf(run)
     const seen = [...rows].map(([key, { outcome, reward }]) => [key, outcome, reward])
     expect(seen.sort()).toEqual([
+      ...long.map((id) => [id, 'graded', 1]),
       ['never', 'task_invalid', null],
-      ...slow.map((id) => [id, 'graded', 1]),
     ])
   })
 
@@ -164,7 +164,7 @@ await story('episodes that are functions', { pool: 2 }, (given) => {
     const run = given.client.rollouts.map(tasks('stubborn', 'right'), fn(), {
       ...options('stubborn'),
       concurrency: 1,
-      timeout: { agent: '2s' },
+      each: ({ id }) => (id === 'stubborn' ? { timeout: { agent: '2s' } } : {}),
     })
     const [before] = await until('a container', async () => {
       const all = await containers('stubborn')

@@ -39,6 +39,11 @@ const KINDS: Record<string, Kind> = {
     await context.sandbox.exec(['sleep', '3'], { signal: context.signal })
     return await KINDS.right?.(context)
   },
+  /** Longer than this test's own processes may stand still. */
+  async long(context) {
+    await context.sandbox.exec(['sleep', '10'], { signal: context.signal })
+    return await KINDS.right?.(context)
+  },
   async throw() {
     throw new RangeError('no good')
   },

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { until } from './until.ts'
 
-const PATIENCE_MS = 20_000
 const sandlot = fileURLToPath(new URL('../../sandlot', import.meta.url))
 
 /** Relays a terminal; says at the end how the program ended, and whether it left the terminal as it was. */
@@ -81,9 +80,7 @@ export class Typist {
   /** Waits until this is shown behind what was waited for before. */
   async shows(wanted: RegExp): Promise<RegExpExecArray> {
     const unread = () => this.screen.slice(this.#read)
-    const found = await until('the screen', () => wanted.exec(unread()), {
-      patienceMs: PATIENCE_MS,
-    }).catch(() => {
+    const found = await until('the screen', () => wanted.exec(unread())).catch(() => {
       throw new Error(`not shown: ${wanted} in ${JSON.stringify(unread())}`)
     })
     this.#read += found.index + found[0].length
