@@ -26,8 +26,8 @@ export const RUNTIME_LIMITS = {
   removeMs: 5_000,
   /** A world is empty before it is graded. */
   endWorldMs: 15_000,
-  /** A found sandbox's agent answers. */
-  adoptMs: 5_000,
+  /** A found sandbox's agent answers: one that is late is lost to its owner, so it has as long as a checkout. */
+  adoptMs: 15_000,
   /** Found sandboxes looked at side by side. */
   adoptAtOnce: 32,
   /** So long nobody knows a sandbox that lives, until it is ended: far longer than a start or a restore takes. */
