@@ -51,7 +51,8 @@ export class SandboxNetwork {
     const reached = () => {
       network.#isCutOff = false
     }
-    const relay = await machine.relay('none', {
+    // What waited for a daemon comes with the answer to `listen`, and is decided before whoever awaits that goes on.
+    const relay = await machine.relay(policy, {
       ...relayed,
       onNews(news) {
         if (news.outcome === 'allowed') reached()
