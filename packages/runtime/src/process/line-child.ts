@@ -8,11 +8,12 @@ export interface LineChild {
   send(line: string): void
   /** Resolves with one line of why, once it has ended or could not be started. Never rejects. */
   readonly ended: Promise<string>
-  /** Closes its stdin and waits for its end, by SIGKILL after a second. Idempotent. */
+  /** Closes its stdin and waits for its end, by SIGKILL where it does not come for long. Idempotent. */
   close(): Promise<void>
 }
 
-const CLOSE_MS = 1000
+/** More than it may have left to do: the host helper sees through that a sandbox goes on (`holdMs`). */
+const CLOSE_MS = 15_000
 const STDERR_TAIL_CHARS = 2000
 
 export function startLineChild(
