@@ -15,7 +15,7 @@ export const NETWORK_LIMITS = {
   paceShare: 0.1,
   /** Connections beyond that which are told so, and how long each has to ask. The agent brings no more than both together. */
   refusals: 64,
-  refusalMs: 2_000,
+  refusalMs: 10_000,
   /** Names are resolved and an address answers. */
   dialMs: 15_000,
   /** Names of one sandbox that are looked up at once; more wait for their turn. */
