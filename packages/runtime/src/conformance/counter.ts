@@ -12,9 +12,7 @@ export async function startCounter(sandbox: Sandbox): Promise<void> {
     stdin: false,
   })
   await started
-  await expect
-    .poll(() => askCounter(sandbox).catch(() => 0), { timeout: 10_000 })
-    .toBeGreaterThan(0)
+  await expect.poll(() => askCounter(sandbox).catch(() => 0)).toBeGreaterThan(0)
 }
 
 export async function askCounter(sandbox: Sandbox): Promise<number> {

@@ -114,7 +114,7 @@ export function lifeTests(harness: DriverHarness, driverTest: DriverTest): void 
   })
 
   driverTest('a lifetime ends it', async ({ driver }) => {
-    const sandbox = await driver.create(specFor(harness, { lifetimeMs: 300 }))
+    const sandbox = await driver.create(specFor(harness, { lifetimeMs: 5_000 }))
     expect(await sandbox.gone).toMatchObject({ kind: 'expired' })
   })
 

@@ -11,14 +11,15 @@ const ECHO = 8_200
 const CLOSES = 8_201
 /** Of the relay. */
 const RELAY = 61_080
+const HANGS_MS = 60_000
 
 export function portTests(harness: DriverHarness, driverTest: DriverTest): void {
   const serving = async (driver: RuntimeDriver): Promise<Sandbox> => {
     const sandbox = await driver.create(specFor(harness, { relayPort: RELAY }))
-    const listens = sandbox.guest.ports.wait(ECHO, { timeoutMs: 10_000 })
+    const listens = sandbox.guest.ports.wait(ECHO, { timeoutMs: HANGS_MS })
     sandbox.guest.exec.start({ ...shellSpec(SHELL.ports), stdin: false, mode: 'buffered' })
     await listens
-    await sandbox.guest.ports.wait(CLOSES, { timeoutMs: 10_000 })
+    await sandbox.guest.ports.wait(CLOSES, { timeoutMs: HANGS_MS })
     return sandbox
   }
 

@@ -39,9 +39,10 @@ export async function startWitness(sandbox: Sandbox): Promise<void> {
   await seenBy(sandbox)
 }
 
-/** All that it saw, after one more look. */
+/** All that it saw, after one more look: it may have been about to say so of the one before. */
 export async function seenBy(sandbox: Sandbox): Promise<readonly Seen[]> {
-  await shell(sandbox, 'rm -f /looked; while [ ! -e /looked ]; do sleep 0.01; done')
+  const look = 'rm -f /looked; while [ ! -e /looked ]; do sleep 0.01; done'
+  await shell(sandbox, `${look}; ${look}`)
   const text = await readText(sandbox, 'main', '/seen')
   return text.trim().split('\n').map(parse)
 }

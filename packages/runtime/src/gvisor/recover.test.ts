@@ -41,7 +41,7 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
   test('what ended while no daemon was there has its fate, what is nobody’s is gone', async () => {
     await using each = await setup()
     const specs = {
-      alive: each.spec(),
+      alive: each.spec({ detachedMs: 600_000 }),
       killed: each.spec(),
       hungry: each.spec(),
       expired: each.spec({ detachedMs: 1000 }),
@@ -58,10 +58,10 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     await rm(each.paths(forgotten ?? '').state)
     const dead = [killed, expired].map((hostId) => each.leaf(hostId ?? ''))
     const living = async () => (await Promise.all(dead.map((leaf) => leaf.processes()))).flat()
-    await expect.poll(living, { timeout: 10_000 }).toEqual([])
+    await expect.poll(living).toEqual([])
     // The kernel may have chosen its command alone.
     const kills = async () => (await each.leaf(hungry ?? '').evidence()).oomKills
-    await expect.poll(kills, { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(kills).toBeGreaterThan(0)
 
     await using driver = new GvisorDriver(each.options)
     const { adopted, ended } = await driver.recover()
@@ -119,7 +119,7 @@ describe.skipIf(reason !== '')(`recovery of sandboxes in gVisor${reason && `: ${
     const restored = join(directory.path, 'c')
     const hostIds = await orphanSandboxes(each.options, [{ spec, restored }])
     const waiting = each.leaf(hostIds.at(-1) ?? '')
-    await expect.poll(() => waiting.processes(), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => waiting.processes()).toEqual([])
     await using driver = new GvisorDriver(each.options)
     const { adopted, ended } = await driver.recover()
     expect(adopted.map(({ id }) => id)).toEqual([spec.id])

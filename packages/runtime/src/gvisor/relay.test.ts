@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import {
@@ -7,7 +8,7 @@ import {
   temporaryDirectory,
   whyNoGvisor,
 } from '@sandlot/testkit'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type DriverHarness, shell, shellSpec, specFor } from '../conformance/harness.ts'
 import type { Sandbox } from '../driver.ts'
 import { GvisorDriver } from './driver.ts'
@@ -112,7 +113,7 @@ import struct
 s = socket.create_connection(('127.0.0.1', P)); s.sendall(b'x')
 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); s.close()`)
     expect(await shell(sandbox, reset)).toMatchObject({ exitCode: 0 })
-    await vi.waitFor(() => expect(came.map(({ destroyed }) => destroyed)).toEqual([true, true]))
+    await expect.poll(() => came.map(({ destroyed }) => destroyed)).toEqual([true, true])
   })
 
   test('a connection that the daemon destroys is reset, and one that it never takes waits', async () => {
@@ -128,6 +129,8 @@ try: print(s.recv(1))
 except ConnectionResetError: print('reset')`),
     )
     const connection = await first.promise
+    // The process has sent what it had to send: it can only wait.
+    await once(connection, 'data')
     connection.destroy()
     expect((await cut).stdout).toBe('reset\n')
     // More than are taken at once: the others have their turn when some have ended.
