@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { pythonImage, whyNoGvisor } from '@sandlot/testkit'
+import { pythonImage, temporaryDirectory, whyNoGvisor } from '@sandlot/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { RealDaemon } from './harness/daemon.ts'
 import { Internet, MACHINE, OUTSIDE, PORTS } from './harness/internet/internet.ts'
@@ -9,23 +11,51 @@ import { until } from './harness/until.ts'
 
 const commandLine = fileURLToPath(new URL('../packages/cli/src/main.ts', import.meta.url))
 
-/** Prints which of the addresses answer, by TCP and by UDP. */
-function reach(addresses: readonly string[], port: number = PORTS.tcp): readonly string[] {
-  return python(`
-import json, socket, threading
-answers = {}
-def tcp(host):
-    try:
-        with socket.create_connection((host, ${port}), 3) as s: answers[f'tcp {host}'] = s.recv(100).decode()
-    except OSError: pass
-def udp(host):
-    try:
-        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(3)
-        s.sendto(b'ping', (host, ${PORTS.udp})); answers[f'udp {host}'] = s.recv(100).decode()
-    except OSError: pass
-threads = [threading.Thread(target=f, args=(host,)) for host in ${JSON.stringify(addresses)} for f in (tcp, udp)]
-[t.start() for t in threads]; [t.join() for t in threads]
-print(json.dumps(answers))`)
+/** Tells which of the addresses answer, by TCP and by UDP. So long each has for it; those of `patient` have a minute. */
+const LOOK = (addresses: readonly string[], patient: readonly string[], port: number) => `
+import json, os, socket, threading, time
+patient = ${JSON.stringify(patient)}
+def look():
+    answers = {}
+    seconds = lambda host: 60 if host in patient else 3
+    def tcp(host):
+        try:
+            with socket.create_connection((host, ${port}), seconds(host)) as s: answers[f'tcp {host}'] = s.recv(100).decode()
+        except OSError: pass
+    def udp(host):
+        try:
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(seconds(host))
+            s.sendto(b'ping', (host, ${PORTS.udp})); answers[f'udp {host}'] = s.recv(100).decode()
+        except OSError: pass
+    threads = [threading.Thread(target=f, args=(host,)) for host in ${JSON.stringify(addresses)} for f in (tcp, udp)]
+    [t.start() for t in threads]; [t.join() for t in threads]
+    return answers`
+
+/** Prints it, where `expected` of them should. */
+function reach(
+  addresses: readonly string[],
+  expected: readonly string[] = [],
+  port: number = PORTS.tcp,
+): readonly string[] {
+  return python(`${LOOK(addresses, expected, port)}\nprint(json.dumps(look()))`)
+}
+
+/** Looks again and again until there is a file, and prints each look with when it was. */
+function reachUntil(file: string, addresses: readonly string[]): readonly string[] {
+  return python(`${LOOK(addresses, [], PORTS.tcp)}
+while not os.path.exists('${file}'):
+    began = time.time() * 1000
+    answers = look()
+    print(json.dumps({'fromMs': began, 'untilMs': time.time() * 1000, 'answers': answers}), flush=True)`)
+}
+
+/** So far are the clocks of machine and sandbox apart at the most. */
+const CLOCKS_MS = 50
+
+interface Look {
+  readonly fromMs: number
+  readonly untilMs: number
+  readonly answers: Record<string, string>
 }
 
 const OWN_ADDRESS = python(`
@@ -40,7 +70,7 @@ if os.fork() == 0:
     os.setsid()
     for fd in (0, 1, 2): os.close(fd)
     while True: s.accept()[0].sendall(b'never to be seen')
-print(socket.create_connection(('127.0.0.1', ${PORTS.tcp}), 5).recv(100).decode())`)
+print(socket.create_connection(('127.0.0.1', ${PORTS.tcp}), 60).recv(100).decode())`)
 
 const NAMES = python(`
 import socket
@@ -92,9 +122,10 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
       '100.121.0.1',
     ]
     // They are there for whoever may reach them: the machine itself.
-    const seen = JSON.parse(await internet.run(reach([OUTSIDE.public, ...OUTSIDE.assigned])))
+    const outside = [OUTSIDE.public, ...OUTSIDE.assigned]
+    const seen = JSON.parse(await internet.run(reach(outside, outside)))
     expect(Object.keys(seen)).toHaveLength(2 * (1 + OUTSIDE.assigned.length))
-    expect(JSON.parse(await said(id, reach(everywhere)))).toEqual({
+    expect(JSON.parse(await said(id, reach(everywhere, [OUTSIDE.public])))).toEqual({
       [`tcp ${OUTSIDE.public}`]: `hello ${MACHINE[0]}`,
       [`udp ${OUTSIDE.public}`]: `hello ping ${MACHINE[0]}`,
     })
@@ -121,7 +152,7 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     const [one, other] = await Promise.all([create(), create()])
     const port = Number(new URL(daemon.url).port)
     expect(
-      JSON.parse(await said(one, reach(['127.0.0.1', ...MACHINE, '100.121.0.1'], port))),
+      JSON.parse(await said(one, reach(['127.0.0.1', ...MACHINE, '100.121.0.1'], [], port))),
     ).toEqual({})
     const address = await said(other, OWN_ADDRESS)
     expect(address).toMatch(/^100\.121\./)
@@ -143,24 +174,51 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     expect(await said(other, SERVE)).toBe('never to be seen')
     const areThere = async () =>
       (await internet.run(['nft', 'list', 'tables'])).includes('sandlot_')
-    const within: unknown[] = []
     const everywhere = [OUTSIDE.public, ...OUTSIDE.assigned, ...MACHINE, address]
-    // Only what was tried wholly without them counts.
-    await until(
-      'it was tried without the rules',
-      async () => {
-        await internet.run(['nft', 'flush', 'ruleset'])
-        const both = [said(id, reach(everywhere)), internet.run(reach([address]))]
-        const [tried = '', entered = ''] = await Promise.all(both)
-        if (await areThere()) return false
-        within.push({ ...JSON.parse(tried), ...JSON.parse(entered) })
-        return true
-      },
-      { patienceMs: 150_000 },
+    /** Takes them away, and resolves once they are back. */
+    const takeAway = async () => {
+      await internet.run(['nft', 'flush', 'ruleset'])
+      const fromMs = Date.now()
+      let untilMs = fromMs
+      await until('the rules are back', async () => {
+        const lookedAtMs = Date.now()
+        if (await areThere()) return true
+        untilMs = lookedAtMs
+        return false
+      })
+      return { fromMs, untilMs }
+    }
+    await using directory = await temporaryDirectory()
+    for (let n = 1; ; n++) {
+      const mark = join(directory.path, `over-${n}`)
+      const looking = Promise.all([
+        said(id, reachUntil(`/over-${n}`, everywhere)),
+        internet.run(reachUntil(mark, [address])),
+      ])
+      // The second time they are away for as long as ever: they were looked for just before.
+      const away = [await takeAway(), await takeAway()]
+      await Promise.all([said(id, ['touch', `/over-${n}`]), writeFile(mark, '')])
+      const whole = (await looking).map((lines) =>
+        lines
+          .split('\n')
+          .filter((line) => line !== '')
+          .map((line) => JSON.parse(line) as Look)
+          .filter((look) =>
+            away.some(
+              ({ fromMs, untilMs }) =>
+                look.fromMs > fromMs + CLOCKS_MS && look.untilMs < untilMs - CLOCKS_MS,
+            ),
+          ),
+      )
+      for (const { answers } of whole.flat()) expect(answers).toEqual({})
+      // Only looks count that were wholly without them.
+      if (whole.every((looks) => looks.length > 0)) break
+    }
+    const reached = await said(
+      id,
+      reach([OUTSIDE.public, '10.9.0.1', ...MACHINE], [OUTSIDE.public]),
     )
-    expect(within).toEqual([{}])
-    await until('the rules are back', areThere)
-    expect(JSON.parse(await said(id, reach([OUTSIDE.public, '10.9.0.1', ...MACHINE])))).toEqual({
+    expect(JSON.parse(reached)).toEqual({
       [`tcp ${OUTSIDE.public}`]: `hello ${MACHINE[0]}`,
       [`udp ${OUTSIDE.public}`]: `hello ping ${MACHINE[0]}`,
     })
@@ -180,7 +238,11 @@ describe.runIf(lacking === '')('a sandbox with an interface of its own', () => {
     const [kept, lost] = await Promise.all([create(), create()])
     await daemon.kill()
     await daemon.start()
-    expect(JSON.parse(await said(kept, reach([OUTSIDE.public, '10.9.0.1', ...MACHINE])))).toEqual({
+    const reached = await said(
+      kept,
+      reach([OUTSIDE.public, '10.9.0.1', ...MACHINE], [OUTSIDE.public]),
+    )
+    expect(JSON.parse(reached)).toEqual({
       [`tcp ${OUTSIDE.public}`]: `hello ${MACHINE[0]}`,
       [`udp ${OUTSIDE.public}`]: `hello ping ${MACHINE[0]}`,
     })
