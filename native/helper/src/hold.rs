@@ -19,8 +19,14 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// `{ controlSocket, sentryPid, deadlineMs }` → `{ elapsedUs }`, when every task stands still.
 pub fn hold(request: &Request) -> Result<Value, Fail> {
-    held().insert(request.number("sentryPid")?);
     call(request, "containerManager.Pause")
+}
+
+/// What is to be held counts as held as soon as that is read: should the input end behind it, it is ended with the rest.
+pub fn note(request: &Request) {
+    if let (Ok("hold"), Ok(sentry)) = (request.text("op"), request.number("sentryPid")) {
+        held().insert(sentry);
+    }
 }
 
 /// The same request; what was held goes on.

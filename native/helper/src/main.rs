@@ -60,6 +60,7 @@ fn serve(line: &[u8]) {
         Ok(request) => request,
         Err(fail) => return reply(&Value::Null, Err(fail)),
     };
+    hold::note(&request);
     let letting = hold::LettingGo::of(&request);
     if IN_FLIGHT.fetch_add(1, Ordering::SeqCst) >= IN_FLIGHT_MAX {
         IN_FLIGHT.fetch_sub(1, Ordering::SeqCst);

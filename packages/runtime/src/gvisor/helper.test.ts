@@ -124,6 +124,21 @@ describe.skipIf(!built)(`the host helper${built ? '' : `: ${program} is not buil
     await ended[1]
   })
 
+  test('what it was to hold when its input ended is ended too', async () => {
+    await using each = await setup()
+    // It says nothing: whoever asks waits.
+    await using server = createServer((socket) => void socket.resume())
+    server.listen(each.path('control'))
+    await once(server, 'listening')
+    const child = spawn('/bin/sleep', ['1000'])
+    const ended = once(child, 'exit')
+    const controlSocket = each.path('control')
+    const request = { controlSocket, sentryPid: child.pid ?? 0, deadlineMs: 60_000 }
+    each.helper.hold(request).catch(() => {})
+    await each.helper.close()
+    expect(await ended).toEqual([null, 'SIGKILL'])
+  })
+
   test('tells the last words of what failed', async () => {
     await using each = await setup()
     const failure = each.launch(['/bin/sh', '-c', 'echo last words >&2; exit 3'])
