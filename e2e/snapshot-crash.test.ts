@@ -45,7 +45,8 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
       .then((response) => response.text())
       .catch(() => undefined)
 
-  const writing = async () => {
+  const writing = async () => isWriting
+  const isWriting = async () => {
     const tmp = join(given.daemon.dataDirectory, 'images', 'tmp')
     for (const name of await readdir(tmp)) {
       const file = await stat(join(tmp, name, 'difference.erofs')).catch(() => undefined)
@@ -53,7 +54,8 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
     }
     return false
   }
-  const saving = async () => {
+  const saving = async () => isSaving
+  const isSaving = async () => {
     for (const name of await saved()) {
       if (!name.endsWith('.part')) continue
       const path = join(given.daemon.dataDirectory, 'checkpoints', name, 'pages.img')
@@ -67,12 +69,45 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
     const before = new Set(await given.daemon.ownedIds())
     return async () => (await given.daemon.ownedIds()).some((id) => !before.has(id))
   }
-  /** Kills the daemon at a moment of a piece of work, and starts the next one. */
-  const strike = async (at: () => Promise<boolean>, work: Promise<unknown>) => {
-    await until('the moment to kill it', at, { everyMs: OFTEN_MS })
-    await given.daemon.kill()
-    await given.daemon.start()
-    await work
+  /** Takes away what there is, but for one sandbox. */
+  const clear = async (kept?: Sandbox) => {
+    const { client } = given
+    for await (const { id } of client.templates.list()) await client.templates.delete(id)
+    for await (const { id } of client.snapshots.list()) {
+      await client.snapshots.delete(id, { force: true })
+    }
+    for await (const { id } of client.sandboxes.list()) {
+      if (id !== kept?.id) await (await client.sandboxes.get(id)).stop()
+    }
+  }
+  /**
+   * Kills the daemon in the midst of a piece of work, and starts the next one. The work is begun anew where it was over before: whoever
+   * looks and kills may stand still for longer than it takes.
+   */
+  const strike = async <T>(
+    moment: () => Promise<() => Promise<boolean>>,
+    begin: () => Promise<T>,
+    kept?: Sandbox,
+  ): Promise<{ readonly work: Promise<T> }> => {
+    for (;;) {
+      const isNow = await moment()
+      const work = begin()
+      let isOver = false
+      const over = () => {
+        isOver = true
+      }
+      work.then(over, over)
+      await until('the moment to kill it', async () => (await isNow()) || isOver, {
+        everyMs: OFTEN_MS,
+      })
+      await given.daemon.kill()
+      // What a dead daemon left says how far it was.
+      const isStruck = await isNow()
+      await given.daemon.start()
+      if (isStruck) return { work }
+      await work.catch(() => {})
+      await clear(kept)
+    }
   }
   const listed = async () => ({
     snapshots: (await Array.fromAsync(given.client.snapshots.list())).map(({ id }) => id),
@@ -93,22 +128,23 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
     await using sandbox = await counting()
     const before = await count(sandbox)
     const json = { kind: 'filesystem', name: 'struck' }
-    await strike(writing, askOnce(`/v1/sandboxes/${sandbox.id}/snapshots`, json))
+    const ask = () => askOnce(`/v1/sandboxes/${sandbox.id}/snapshots`, json)
+    await (await strike(writing, ask, sandbox)).work
     await expectUntouched(sandbox, before)
   })
 
   test('memory, in each of its phases, leaves none of it', async () => {
     await using sandbox = await counting()
     const json = { kind: 'memory', name: 'struck' }
-    for (const moment of [writing, saving, await starting()]) {
+    for (const moment of [writing, saving, starting]) {
       const before = await count(sandbox)
-      await strike(moment, askOnce(`/v1/sandboxes/${sandbox.id}/snapshots`, json))
+      const ask = () => askOnce(`/v1/sandboxes/${sandbox.id}/snapshots`, json)
+      await (await strike(moment, ask, sandbox)).work
       await expectUntouched(sandbox, before)
     }
-    for (const moment of [saving, await starting()]) {
-      const taking = sandbox.snapshot({ kind: 'memory', name: 'struck' })
-      await strike(moment, taking)
-      const snapshot = await taking
+    for (const moment of [saving, starting]) {
+      const take = () => sandbox.snapshot({ kind: 'memory', name: 'struck' })
+      const snapshot = await (await strike(moment, take, sandbox)).work
       expect((await listed()).snapshots).toEqual([snapshot.id])
       expect(await saved()).toHaveLength(1)
       await using copy = await given.client.sandboxes.create({ from: snapshot })
@@ -119,9 +155,10 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
 
   test('for a fork, leaves whole copies alone', async () => {
     await using sandbox = await counting()
-    for (const moment of [saving, await starting()]) {
+    for (const moment of [saving, starting]) {
       const before = await count(sandbox)
-      await strike(moment, askOnce(`/v1/sandboxes/${sandbox.id}/fork`, { count: 3 }))
+      const ask = () => askOnce(`/v1/sandboxes/${sandbox.id}/fork`, { count: 3 })
+      await (await strike(moment, ask, sandbox)).work
       const copies = (await listed()).sandboxes.filter((id) => id !== sandbox.id)
       for (const id of copies) {
         const copy = await given.client.sandboxes.get(id)
@@ -132,9 +169,7 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
       }
       await expectUntouched(sandbox, before)
     }
-    const forking = sandbox.fork(3)
-    await strike(await starting(), forking)
-    const copies = await forking
+    const copies = await (await strike(starting, () => sandbox.fork(3), sandbox)).work
     expect(copies.map((copy) => copy instanceof Sandbox)).toEqual([true, true, true])
     expect((await listed()).sandboxes).toHaveLength(4)
     for (const copy of copies as Sandbox[]) {
@@ -158,25 +193,21 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
     }
     const up = async () => {
       const before = new Set(await given.daemon.ownedIds())
-      let seen = 0
+      const known = new Set<string>()
       return async () => {
         const fresh = (await given.daemon.ownedIds()).filter((id) => !before.has(id))
-        for (const id of fresh) before.add(id)
-        seen += fresh.length
+        for (const id of fresh) known.add(id)
         // First the sandbox of the step, then that of the memory.
-        return seen > 1
+        return known.size > 1 && fresh.length > 0
       }
     }
-    for (const moment of [await starting(), await up(), saving]) {
-      const preparing = prepare()
-      preparing.catch(() => {})
-      await until('the moment to kill it', moment, { everyMs: OFTEN_MS })
-      await given.daemon.kill()
-      await given.daemon.start()
+    for (const moment of [starting, up, saving]) {
       // A build's lines come over a connection that is lost, so its caller is told.
-      const template = await preparing.catch((error) => {
-        expect(error).toMatchObject({ code: 'connection_lost' })
-      })
+      const begin = () =>
+        prepare().catch((error) => {
+          expect(error).toMatchObject({ code: 'connection_lost' })
+        })
+      const template = await (await strike(moment, begin)).work
       if (template) await given.client.templates.delete(template.id)
       expect(await listed()).toEqual({ snapshots: [], templates: [], sandboxes: [] })
       expect(await saved()).toEqual([])
