@@ -36,9 +36,11 @@ await story('a run of programs', { pool: 2 }, (given) => {
       Object.keys(commands).map((id) => ({ id, question: 'the answer is 42' })),
       {
         ...{ from: given.image, command: ['never'], grade: check, resources: small },
-        timeout: { agent: '3s' },
         concurrency: 3,
-        each: ({ id }) => ({ command: commands[id] as string }),
+        each: ({ id }) => ({
+          command: commands[id] as string,
+          ...(id === 'late' ? { timeout: { agent: '8s' } } : {}),
+        }),
       },
     )
     const rows = byKey(await run.wait())
@@ -104,14 +106,14 @@ await story('a run of programs', { pool: 2 }, (given) => {
   test('a grader that does not end tells what it printed until then', async () => {
     const run = given.client.rollouts.program([{ id: 'done' }], {
       ...{ from: given.image, command: ['true'], resources: small },
-      timeout: { grade: '2s' },
+      timeout: { grade: '6s' },
       retry: { grade: 0 },
       grade: { run: 'echo comparing; echo 3 of 9 >&2; sleep 1000' },
     })
     const [row] = await run.wait()
     expect(row).toMatchObject({
       ...{ outcome: 'grade_timeout', valid: false, reward: null },
-      error: 'the grader did not end within 2s: 3 of 9',
+      error: 'the grader did not end within 6s: 3 of 9',
     })
     const said = await run.artifact(row as ResultRow, 'grade.stdout')
     expect(Buffer.from(said).toString()).toBe('comparing\n')
@@ -121,12 +123,12 @@ await story('a run of programs', { pool: 2 }, (given) => {
     const run = given.client.rollouts.program([{ id: 'never' }], {
       ...{ from: given.image, command: ['true'], resources: small },
       setup: ['true', 'echo fetching; sleep 1000'],
-      timeout: { setup: '2s' },
+      timeout: { setup: '6s' },
     })
     expect(await run.wait()).toMatchObject([
       {
         ...{ outcome: 'setup_error', valid: false, reward: null },
-        error: 'the set-up did not end within 2s: its command 2: fetching',
+        error: 'the set-up did not end within 6s: its command 2: fetching',
       },
     ])
   })
@@ -134,10 +136,10 @@ await story('a run of programs', { pool: 2 }, (given) => {
   test('has a model on its loopback, and nothing else', async () => {
     const asked: string[] = []
     const model = createServer(async (request, response) => {
-      const [body = ''] = await Array.fromAsync(request.setEncoding('utf8'))
-      asked.push(`${request.url} ${body}`)
+      const body = await Array.fromAsync(request.setEncoding('utf8'))
+      asked.push(`${request.url} ${body.join('')}`)
       // Longer than an agent has in all.
-      await setTimeout(2_500)
+      await setTimeout(9_000)
       response.end('42')
     })
     await once(model.listen(0, '127.0.0.1'), 'listening')
@@ -155,13 +157,13 @@ raise SystemExit("it reached the host")
 `
       const run = given.client.rollouts.program([{ id: 'asks' }], {
         ...{ from: given.image, command: ['python3', '-c', ask], resources: small },
-        timeout: { agent: '2s', model: '20s' },
+        timeout: { agent: '8s', model: '60s' },
         model: { url: `http://127.0.0.1:${port}/v1` },
         grade: { run: '[ "$(cat /answer)" = 42 ]' },
       })
       const [row] = await run.wait()
       expect(row).toMatchObject({ outcome: 'graded', reward: 1, data: { exitCode: 0 } })
-      expect(row?.phases.modelMs).toBeGreaterThan(2_000)
+      expect(row?.phases.modelMs).toBeGreaterThan(8_000)
       expect(asked).toEqual(['/v1/chat six times seven'])
     } finally {
       model.close()

@@ -27,19 +27,28 @@ def f(n):
         for _ in range(256): os.write(files[-1], b'x' * (1 << 20))
 `
 
-/** Stops all other Pythons for longer than the candidate has, as a machine does that is frozen. */
+/** Says that it has begun, and is ready once it was frozen and goes on. */
+const FROZEN = `
+import os, time
+open('/tmp/begun', 'w').close()
+while not os.path.exists('/tmp/thawed'): time.sleep(0.02)
+def f(n): return [n + 1]
+`
+
+/** Stops all other Pythons for longer than the candidate has, as a machine does that is frozen. Prints how many they are. */
 const FREEZE = `
 import os, signal, time
 def others():
     for pid in map(int, filter(str.isdigit, os.listdir('/proc'))):
         with open(f'/proc/{pid}/cmdline', 'rb') as file:
             if pid != os.getpid() and b'/grader/' in file.read(): yield pid
-while len(list(others())) < 3: time.sleep(0.02)
-time.sleep(0.3)
+while not os.path.exists('/tmp/begun'): time.sleep(0.02)
 pids = list(others())
 for pid in pids: os.kill(pid, signal.SIGSTOP)
-time.sleep(5)
+time.sleep(9)
+open('/tmp/thawed', 'w').close()
 for pid in pids: os.kill(pid, signal.SIGCONT)
+print(len(pids))
 `
 
 await story('the grader of a Python function', { pool: 2 }, (given) => {
@@ -92,9 +101,9 @@ await story('the grader of a Python function', { pool: 2 }, (given) => {
 
   test('a machine that stands still is not the candidate’s slowness', async () => {
     await using sandbox = await given.client.sandboxes.create({ from: given.image })
-    const candidate = 'import time\ntime.sleep(1)\ndef f(n): return [n + 1]\n'
-    const grading = gradeIn(sandbox, candidate, 3)
-    expect(await sandbox.exec(['python3', '-c', FREEZE])).toMatchObject({ exitCode: 0 })
+    const grading = gradeIn(sandbox, FROZEN, 6)
+    // The grader, its judge and the candidate.
+    expect(await sandbox.exec(['python3', '-c', FREEZE])).toMatchObject({ stdout: '3\n' })
     expect(await grading).toBe('{"reward": 1}\n')
   })
 
