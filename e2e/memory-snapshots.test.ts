@@ -26,14 +26,13 @@ open('/tmp/began', 'a').write('x')
 http.server.HTTPServer(('127.0.0.1', 8000), Handler).serve_forever()
 `
 const ASK = `python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/').read().decode())"`
+/** It holds its input open for writing too: that has no end at which somebody's line could be lost. */
 const SESSION = `
-import sys
+import os
 total = 0
-while True:
-    line = open('/session/in').readline()
-    if line:
-        total += int(line)
-        open('/session/out', 'w').write(str(total))
+for line in os.fdopen(os.open('/session/in', os.O_RDWR)):
+    total += int(line)
+    open('/session/out', 'w').write(str(total))
 `
 
 await story('memory that is saved once', { pool: 1 }, (given) => {

@@ -9,14 +9,14 @@ import { until } from './harness/until.ts'
 /** Draws a number, and another one whenever it is told to, by the seed of the sandbox that it is in. */
 const DRAWER = `
 import os, random, signal
-def draw(*about):
+def draw():
     random.seed(open('/dev/sandlot-seed').read())
     open('/drawn', 'w').write(str(random.getrandbits(64)))
-signal.signal(signal.SIGUSR1, draw)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 open('/pid', 'w').write(str(os.getpid()))
-draw()
 while True:
-    signal.pause()
+    draw()
+    signal.sigwait([signal.SIGUSR1])
 `
 const DRAW_AGAIN = 'rm /drawn; kill -USR1 $(cat /pid); until test -s /drawn; do sleep 0.01; done'
 
@@ -69,7 +69,7 @@ await story('a command that runs in each copy', { pool: 1 }, (given) => {
 
   test('that fails is found when the memory is saved, and fails the copies that it fails in', async () => {
     const sandbox = await drawing()
-    const before = await given.daemon.hostIds()
+    const before = await given.daemon.ownedIds()
     const bad = sandbox.snapshot({
       ...{ kind: 'memory', onRestore: 'echo begun; echo no such thing >&2; exit 3' },
     })
@@ -80,10 +80,10 @@ await story('a command that runs in each copy', { pool: 1 }, (given) => {
       details: { exitCode: 3, stdout: 'begun\n', stderr: 'no such thing\n' },
     })
     const late = sandbox.snapshot({
-      ...{ kind: 'memory', onRestore: { command: 'echo waits; sleep 100', timeout: '1s' } },
+      ...{ kind: 'memory', onRestore: { command: 'echo waits; sleep 100', timeout: '5s' } },
     })
     await expect(late).rejects.toMatchObject({
-      message: expect.stringContaining('did not end in 1s: waits'),
+      message: expect.stringContaining('did not end in 5s: waits'),
     })
     const hungry = sandbox.snapshot({
       ...{ kind: 'memory', onRestore: ['python3', '-c', 'b = bytes([1]) * 2 ** 30'] },
@@ -101,8 +101,7 @@ await story('a command that runs in each copy', { pool: 1 }, (given) => {
     for (const failed of copies.filter((copy) => !(copy instanceof Sandbox))) {
       expect((failed as SandlotError).code).toBe('on_restore_failed')
     }
-    const living = () => given.daemon.hostIds()
-    expect(await living()).toHaveLength(before.length + whole.length)
+    expect(await given.daemon.ownedIds()).toHaveLength(before.length + whole.length)
     for (const copy of whole) await (copy as Sandbox).stop()
     expect(await saved()).toEqual([])
     const { environment } = given.daemon
@@ -121,6 +120,7 @@ await story('a command that runs in each copy', { pool: 1 }, (given) => {
           from: Image.fromId(given.image),
           snapshot: 'memory',
           start: 'echo $$ > /pid; exec sleep 1000',
+          ready: { command: 'test -s /pid' },
         },
         ...(onRestore === undefined ? {} : { onRestore }),
       })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { story } from './harness/story.ts'
 import { until } from './harness/until.ts'
 
-/** Tells what it drew when it began, and how often it was asked; and counts tenths of a second. */
+/** Tells what it drew when it began, and how often it was asked; and counts tenths of a second, or what takes longer. */
 const SERVER = `
 import http.server, os, threading, time
 drawn = os.urandom(8).hex()
@@ -30,7 +30,10 @@ http.server.HTTPServer(('127.0.0.1', 8000), Handler).serve_forever()
 `
 const ASK = `python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/').read().decode())"`
 const COPIES = 10
-const IDLE_MS = 20_000
+/** A machine that is busy restores them all within a part of it. */
+const IDLE_MS = 45_000
+/** Of the server, at the least. */
+const TICK_MS = 100
 
 await story(
   'copies of saved memory that are restored ahead',
@@ -99,14 +102,17 @@ await story(
       const first = await given.client.sandboxes.create({ from: template })
       await until('others wait', async () => (await waiting()) > 0)
       const { ticks } = await ask(first)
-      await until('time has passed', async () => (await ask(first)).ticks > ticks + 20)
+      await until('time has passed', async () => (await ask(first)).ticks > ticks + 30)
+      const takenAtMs = performance.now()
       const second = await given.client.sandboxes.create({ from: template })
       expect((await second.view()).origin).toBe('restored-ahead')
-      expect((await ask(second)).ticks).toBeLessThan((await ask(first)).ticks - 15)
+      const counted = (await ask(second)).ticks - ticks
+      // Its memory was saved before the first had counted so far, and it runs since it was taken.
+      expect(counted).toBeLessThan((performance.now() - takenAtMs) / TICK_MS + 5)
       await first.stop()
       await second.stop()
       const none = async () => (await given.daemon.hostIds()).length === 0
-      await until('nobody came for long', none)
+      await until('nobody came for long', none, { patienceMs: IDLE_MS + 60_000 })
       expect(await waiting()).toBe(0)
       // Whoever comes then waits for nothing but a start of its own, and wakes the pool.
       const third = await given.client.sandboxes.create({ from: template })
