@@ -64,7 +64,9 @@ await story('the limits of a sandbox', { pool: 1 }, (given) => {
         resources: { memory: '256MiB', disk: '32MiB', pids: 48, processesPerUser: limit },
       })
       const user = '65534:65534'
-      const watched = sandbox.exec('sleep 1000', { user })
+      const watched = sandbox.exec('echo up; exec sleep 1000', { user, stream: true })
+      // The bomb would leave it no place.
+      await watched[Symbol.asyncIterator]().next()
       const bomb = await sandbox.exec(FORK_BOMB, { user })
       expect(bomb).toMatchObject({ exitCode: 0, stdout: 'refused\n', limits: ['processesPerUser'] })
       const next = await sandbox.exec('sleep 1000 & wait', { user })
@@ -88,7 +90,7 @@ except OSError as e: print(e.errno, n < ${limit})
       expect(other).toMatchObject({ stdout: '11 True\n', limits: ['processesPerUser'] })
       expect((await sandbox.view()).resources).toMatchObject({ processesPerUser: limit })
       await sandbox.exec('kill -9 -1')
-      await watched
+      await watched.result
       expect(await sandbox.exec('true', { user })).toMatchObject({ exitCode: 0, limits: [] })
     })
 
@@ -119,7 +121,9 @@ except OSError as e: print(e.errno, n < ${limit})
       await using run = given.client.rollouts.map(
         [{ id: 'busy' }],
         async ({ sandbox }) => {
-          await sandbox.exec('while :; do :; done', { timeout: '3s' })
+          const busy = () => sandbox.exec('while :; do :; done', { timeout: '11s' })
+          // A tenth of that is enough to be told; on a machine that is full it may not even get so much.
+          await until('it is held up', async () => (await busy()).limits.includes('cpu'))
         },
         {
           from: given.image,

@@ -19,8 +19,12 @@ await story('whoever operates a daemon', { pool: 1 }, (given) => {
 
   test('is told what a killed daemon left, and takes away what nobody will ask for', async () => {
     const sandbox = await given.client.sandboxes.create({ from: given.image })
-    const waits = async () => (await given.daemon.hostIds()).length === 2
+    const waits = async () => {
+      const metrics = await (await fetch(`${given.daemon.url}/metrics`)).text()
+      return /^sandlot_pool_blanks\{state="ready"\} 1$/m.test(metrics)
+    }
     await until('a blank waits beside it', waits)
+    expect(await given.daemon.hostIds()).toHaveLength(2)
     const running = await leaks()
     expect(running).toMatchObject({ code: 0 })
     expect(running.states('owned')).toHaveLength(1)

@@ -14,7 +14,7 @@ os.setsid()
 for fd in (0, 1, 2): os.close(fd)
 def echo(peer):
     while data := peer.recv(65536):
-        if data == b'wait': time.sleep(4)
+        if data == b'wait': time.sleep(9)
         peer.sendall(data)
     peer.close()
 def events(peer):
@@ -65,7 +65,7 @@ await story('connections to ports', { pool: 1 }, (at) => {
   }
 
   test('keep their sandbox warm, raw ones and requests, and no longer than they last', async () => {
-    await using sandbox = await serving({ keepWarm: '2s' })
+    await using sandbox = await serving({ keepWarm: '6s' })
     const url = await sandbox.ports.url(EVENTS)
     const raw = await sandbox.ports.connect(ECHO)
     expect(await talk(raw, 'wait')).toBe('wait')

@@ -38,7 +38,7 @@ await story('a batch of rollouts', { pool: 2 }, (given) => {
         tags: { suite: 'rollouts' },
         grade: pythonFunction({
           candidate: '/work/solution.py',
-          timeoutSeconds: 4,
+          timeoutSeconds: 10,
           test: () => ({
             test: 'def check(candidate):\n    assert candidate(2, 3) == 5\n    assert candidate(-1, 1) == 0\n',
             entryPoint: 'add',
