@@ -2,7 +2,8 @@ import { Image, type Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { allProcesses, childrenOf, commandOf } from './harness/processes.ts'
 import { story } from './harness/story.ts'
-import { OFTEN_MS, until } from './harness/until.ts'
+import { seenUnderWay } from './harness/under-way.ts'
+import { until } from './harness/until.ts'
 
 const MIB = 2 ** 20
 /** From the start of the next daemon until it serves; each phase leaves a handful of sandboxes at the most. */
@@ -54,31 +55,6 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
 
   const waited = (ms: number) => new Promise<void>((done) => setTimeout(done, ms))
 
-  /**
-   * Begins what passes, and resolves when it is seen under way. It is begun anew where it was over before: whoever looks may stand still
-   * for longer than it takes.
-   */
-  const seenUnderWay = async <T>(
-    begin: () => Promise<T>,
-    look: () => boolean | Promise<boolean>,
-    undo: (done: T) => Promise<unknown>,
-  ): Promise<{ readonly work: Promise<T> }> => {
-    for (;;) {
-      const work = begin()
-      let isOver = false
-      const over = () => {
-        isOver = true
-      }
-      work.then(over, over)
-      const isSeen = await until(
-        'it is under way',
-        async () => ((await look()) ? 'seen' : isOver && 'missed'),
-        { everyMs: OFTEN_MS },
-      )
-      if (isSeen === 'seen') return { work }
-      await undo(await work)
-    }
-  }
   const startUnderWay = () =>
     seenUnderWay(
       () => create({ checkpointable: true }),
@@ -134,7 +110,7 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
         const runs = await Array.fromAsync(given.client.rollouts.list())
         return runs.some(({ counts }) => counts.grading > 0)
       }
-      const { work } = await seenUnderWay(begin, isGraded, async () => {})
+      const { work } = await seenUnderWay(begin, isGraded)
       moment()
       expect(await work).toMatchObject([{ outcome: 'graded', reward: 1 }])
     },
@@ -144,7 +120,7 @@ await story('SIGKILL of everything', { pool: 1 }, (given) => {
           .build(Image.fromId(given.image).run(`sleep 2; echo ${performance.now()} > /step`))
           .catch((error) => expect(error).toMatchObject({ code: 'connection_lost' }))
       const isThere = async () => (await given.daemon.ownedIds()).length === 2
-      const { work } = await seenUnderWay(begin, isThere, async () => {})
+      const { work } = await seenUnderWay(begin, isThere)
       moment()
       await work
     },

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Image, Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { story } from './harness/story.ts'
+import { watched } from './harness/under-way.ts'
 import { OFTEN_MS, until } from './harness/until.ts'
 
 /** Holds so much that saving it takes a while, counts, and tells how far it is. */
@@ -92,12 +93,8 @@ await story('a daemon that is killed while it saves', { pool: 1 }, (given) => {
     for (;;) {
       const isNow = await moment()
       const work = begin()
-      let isOver = false
-      const over = () => {
-        isOver = true
-      }
-      work.then(over, over)
-      await until('the moment to kill it', async () => (await isNow()) || isOver, {
+      const isOver = watched(work)
+      await until('the moment to kill it', async () => (await isNow()) || isOver(), {
         everyMs: OFTEN_MS,
       })
       await given.daemon.kill()

@@ -5,7 +5,7 @@ import { Image, Sandbox } from 'sandlot'
 import { expect, test } from 'vitest'
 import { runCommand } from './harness/command.ts'
 import { story } from './harness/story.ts'
-import { OFTEN_MS, until } from './harness/until.ts'
+import { seenUnderWay } from './harness/under-way.ts'
 
 const PREPARE = `set -e
 mkdir -p /work/deep; cd /work
@@ -84,28 +84,20 @@ await story('filesystem snapshots', { pool: 1 }, (given) => {
       written: async (before: number) => (await count('layers')) > before,
       published: async (_: number, before: number) => (await count('images')) > before,
     }
-    /** Takes one until it is seen at a moment: whoever looks may stand still for longer than that lasts. */
     const takenAt = async (moment: keyof typeof moments) => {
-      for (let n = 1; ; n++) {
-        await sandbox.exec(`echo ${moment} ${n} > /work/moment`)
-        const before = [await count('layers'), await count('images')] as const
-        const taken = sandbox.snapshot({ kind: 'filesystem' })
-        let isOver = false
-        const over = () => {
-          isOver = true
-        }
-        taken.then(over, over)
-        const isSeen = await until(
-          `the snapshot is ${moment}`,
-          async () => ((await moments[moment](...before)) ? 'seen' : isOver && 'missed'),
-          { everyMs: OFTEN_MS },
-        )
-        if (isSeen === 'seen') return { taken }
-        await taken
-      }
+      let before: readonly [number, number] | undefined
+      return await seenUnderWay(
+        async () => {
+          before = undefined
+          await sandbox.exec(`echo ${moment} ${performance.now()} > /work/moment`)
+          before = [await count('layers'), await count('images')]
+          return await sandbox.snapshot({ kind: 'filesystem' })
+        },
+        async () => before !== undefined && (await moments[moment](...before)),
+      )
     }
     for (const moment of Object.keys(moments) as (keyof typeof moments)[]) {
-      const { taken } = await takenAt(moment)
+      const { work: taken } = await takenAt(moment)
       await daemon.kill()
       // The next one may be asked for the same at once.
       const marks = (await readdir(join(images, 'tmp'))).map((name) =>
