@@ -1,5 +1,5 @@
 import { type Pty, Sandlot } from 'sandlot'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type FakeDaemon, startFakeDaemon } from './fake-daemon.ts'
 
 let daemon: FakeDaemon
@@ -87,6 +87,23 @@ test('what is typed comes after the sizes that were set before it, of which the 
   })
   await pty.write('exit 0')
   expect(await pty.result).toMatchObject({ exitCode: 0 })
+})
+
+test('a size of which nobody answers holds the keys up for a while alone', async () => {
+  await using sandbox = await newSandbox()
+  const pty = await sandbox.pty({ size })
+  await shows(pty, '\n')
+  const { fetch } = globalThis
+  const silent = vi.spyOn(globalThis, 'fetch').mockImplementation((url, options) => {
+    const never = new Promise<never>(() => {})
+    return String(url).endsWith('/resize') ? never : fetch(url, options)
+  })
+  void pty.resize({ columns: 40, rows: 10 })
+  await pty.write('typed')
+  silent.mockRestore()
+  expect(await shows(pty, '[typed]')).toBe('[typed]')
+  await pty.resize({ columns: 41, rows: 11 })
+  await shows(pty, '41x11\n')
 })
 
 test('it is found again by its id, from where it was read; who attaches takes it over', async () => {

@@ -55,6 +55,8 @@ const OPTIONS: (keyof PtyOptions)[] = [
 const ATTACH_OPTIONS: (keyof PtyAttachOptions)[] = ['from', 'size', 'signal']
 const STDIN = 0
 const SIGKILL = 9
+/** So long keys wait for a size of which nobody answers: on a connection that died unnoticed, say. */
+const SIZED_MS = 5_000
 
 /**
  * A terminal in a sandbox: `for await (const { text } of pty)` reads it, once; `write` types. One client at a time has it: who
@@ -120,7 +122,7 @@ export class Pty implements AsyncIterable<PtyChunk>, AsyncDisposable {
   }
 
   /**
-   * Types, after the sizes that were set before. Waits while the daemon is away, or the terminal takes no more. Resolves when it is on its way: what is typed while a
+   * Types, after the sizes that were set before, unless their answer takes over five seconds. Waits while the daemon is away, or the terminal takes no more. Resolves when it is on its way: what is typed while a
    * connection breaks may be lost, with `connection_lost` where that is known. `cancelled`: the terminal has ended.
    */
   async write(data: string | Uint8Array): Promise<void> {
@@ -146,7 +148,7 @@ export class Pty implements AsyncIterable<PtyChunk>, AsyncDisposable {
       await this.#life.started
       if (turn === this.#sizes && !this.#life.isOver) await this.#target.resize(this.id, size)
     })
-    this.#sized = told.catch(() => undefined)
+    this.#sized = settledWithin(told, SIZED_MS)
     await told
   }
 
@@ -183,6 +185,19 @@ export class Pty implements AsyncIterable<PtyChunk>, AsyncDisposable {
       yield chunk
     }
   }
+}
+
+/** Resolves when the other has settled, or that takes too long. */
+function settledWithin(work: Promise<unknown>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    timer.unref?.()
+    const settled = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    work.then(settled, settled)
+  })
 }
 
 /** Starts a command at a terminal of its own. */
